@@ -1,0 +1,1 @@
+"""Decoding: text and chunks in, events out. No sockets, no clocks, no threads."""

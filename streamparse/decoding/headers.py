@@ -1,0 +1,100 @@
+"""What stands between ``<invoke `` and ``>``: a name, by the rules of N4.
+
+Two forms: *attributes* (``name="f"``, where ``>`` inside quotes is data) and *bare* (``<function=f>``). A quote that is not
+closed before a line break, or within the name limit, is no quote and no part of the name.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import NamedTuple
+
+from streamparse.decoding.table import Tag
+from streamparse.decoding.verdict import DATA, TAKE, WAIT, Verdict
+
+ATTRIBUTE_KINDS = frozenset({"NAME_ATTRIBUTES", "KEY_ATTRIBUTES"})
+"""The opaque text that is a list of attributes; other names and keys are bare."""
+
+_ATTRIBUTE = re.compile(
+    r"""\s*(?P<key>[^\s="']+)(?:\s*=\s*(?:"(?P<double>[^"\n]*)"|'(?P<single>[^'\n]*)'|(?P<bare>[^\s]*)))?"""
+)
+
+
+class Header(NamedTuple):
+    """A header that was read: its name (empty if missing) and the names of the attributes that mean nothing."""
+
+    name: str
+    extra: tuple[str, ...] = ()
+
+
+def read_header(text: str, attributes: bool) -> Header:
+    """The name in a header's text (N4)."""
+    if not attributes:
+        name = text.strip()
+        return Header(name[1:-1] if len(name) > 1 and name[0] in "\"'" and name[0] == name[-1] else name)
+    name, extra = "", []
+    at = 0
+    while True:
+        found = _ATTRIBUTE.match(text, at)
+        if found is None or found.end() == at:
+            if at >= len(text):
+                return Header(name, tuple(extra))
+            at += 1  # a stray quote or sign
+            continue
+        at = found.end()
+        if found["key"] == "name" and not name:
+            name = _value(found)
+        else:
+            extra.append(found["key"])
+
+
+def _value(found: re.Match[str]) -> str:
+    for group in ("double", "single"):
+        if found[group] is not None:
+            return found[group]
+    return (found["bare"] or "").replace('"', "").replace("'", "")
+
+
+def open_quote(text: str) -> str:
+    """The quote that is open at the end of a header's text so far (it may still turn out to be none), or empty."""
+    at = 0
+    while True:
+        found = _QUOTE.search(text, at)
+        if found is None:
+            return ""
+        closing = text.find(found[0], found.end())
+        line_end = text.find("\n", found.end())
+        if closing < 0 and line_end < 0:
+            return found[0]
+        at = closing + 1 if closing >= 0 and (line_end < 0 or closing < line_end) else found.end()
+
+
+_QUOTE = re.compile("[\"']")
+
+
+class HeaderGuard:
+    """Says of ``>`` in a list of attributes whether it stands inside quotes."""
+
+    __slots__ = ("_limit", "_text")
+
+    def __init__(self, limit: int) -> None:
+        self._text = ""
+        self._limit = limit
+
+    def see(self, text: str) -> None:
+        """More of the header."""
+        self._text += text
+
+    def judge(self, tag: Tag, buffer: str, end: int, final: bool) -> Verdict:
+        """DATA inside quotes, WAIT while the quote may still be closed on this line."""
+        quote = open_quote(self._text)
+        if not quote:
+            return TAKE
+        room = max(0, self._limit - len(self._text))
+        rest = buffer[end : end + room]
+        closing, line_end = rest.find(quote), rest.find("\n")
+        if closing >= 0 and (line_end < 0 or closing < line_end):
+            return DATA
+        if line_end >= 0 or final or len(rest) == room:
+            return TAKE
+        return WAIT

@@ -1,0 +1,151 @@
+"""The words of JSON text (RFC 8259), without state: what the reader in ``arguments`` needs to know of characters.
+
+*Strings.* ``body(tolerant)`` is an expression that always matches, and that runs to the first character which is not
+part of a string's body: the closing quote, the end of the text, a half or an illegal escape, a raw control character (not
+if ``tolerant``) or a raw surrogate. So one match finds the end of a run, and proves that all escapes in it are whole
+and legal, surrogate pairs included. ``decoded`` then turns the run into characters, with the C function of the
+standard library. What begins with a backslash and is not whole is either a prefix of a legal escape, and more text may
+complete it, or a fault; ``escape_prefix`` says how far it is legal and ``escape_fault`` what is wrong with it.
+
+*Numbers.* A number is walked through ``NUMBER``, a table of phases: a phase maps a character to the next phase, says
+what the number is if it ends here, and what may come. ``number`` then gives the value.
+
+All of it is linear in the text it is given, and nothing here raises.
+"""
+
+from __future__ import annotations
+
+import json.decoder
+import re
+from math import isinf
+from typing import Any, Final
+
+from streamparse.events import ErrorCode
+
+scanstring: Any = json.decoder.scanstring  # type: ignore[attr-defined]  # C where there is C; missing from the stubs
+
+SPACE: Final = re.compile(r"[ \t\n\r]*")
+LINE_BREAK: Final = re.compile(r"[\n\r]")
+SURROGATE: Final = re.compile("[\ud800-\udfff]")
+
+MAX_NUMBER: Final = 4300
+"""Characters of one number. It is the interpreter's own bound for the digits of an integer: beyond it reading takes
+quadratic time, and the value could not be written as JSON again."""
+
+DELIMITERS: Final = frozenset(" \t\n\r,]}")
+"""What proves that a number is complete (J1)."""
+
+LITERALS: Final[dict[str, tuple[str, bool | None]]] = {"t": ("true", True), "f": ("false", False), "n": ("null", None)}
+
+FOREIGN: Final = {
+    "N": "NaN is not JSON, nor is None",
+    "I": "Infinity is not JSON",
+    "T": "True is not JSON",
+    "F": "False is not JSON",
+    "u": "undefined is not JSON",
+    "'": "single quotes are not JSON",
+}
+"""What a character that begins no JSON value most likely begins."""
+
+
+# Strings ---------------------------------------------------------------------------------------------------------------
+
+_HEX = "[0-9a-fA-F]"
+_HIGH = rf"\\u[dD][89abAB]{_HEX}{{2}}"
+_LOW = rf"\\u[dD][c-fC-F]{_HEX}{{2}}"
+_ESCAPE = rf'(?:\\["\\/bfnrt]|\\u(?:(?![dD][89a-fA-F]){_HEX}{{4}})|{_HIGH}{_LOW})'
+_PLAIN = r'[^"\\\x00-\x1f\ud800-\udfff]*+'
+_PLAIN_TOLERANT = r'[^"\\\ud800-\udfff]*+'
+
+_BODY = re.compile(f"{_PLAIN}(?:{_ESCAPE}{_PLAIN})*+")
+_BODY_TOLERANT = re.compile(f"{_PLAIN_TOLERANT}(?:{_ESCAPE}{_PLAIN_TOLERANT})*+")
+
+_PREFIX = re.compile(
+    rf"""\\(?:u(?:
+        [dD][89abAB](?:{_HEX}(?:{_HEX}(?:\\(?:u(?:[dD](?:[c-fC-F]{_HEX}?)?)?)?)?)?)?   # a high surrogate waits for its low half
+      | [dD](?:[0-7]{_HEX}?)?
+      | (?![dD]){_HEX}{{1,3}}
+    )?)?""",
+    re.VERBOSE,
+)
+
+
+def body(tolerant: bool) -> re.Pattern[str]:
+    """The expression for a run of a string's body; ``tolerant`` lets raw control characters pass (J5, tier 1)."""
+    return _BODY_TOLERANT if tolerant else _BODY
+
+
+def decoded(text: str, start: int, end: int) -> str:
+    """The characters of a run that ``body`` matched."""
+    if text.find("\\", start, end) < 0:
+        return text[start:end]
+    if text.startswith('"', end):  # spares a copy of the run
+        return str(scanstring(text, start, False)[0])
+    return str(scanstring(text[start:end] + '"', 0, False)[0])
+
+
+def escape_prefix(text: str, start: int) -> int:
+    """Where the longest prefix of a legal escape that begins at ``start`` ends. ``body`` stopped there."""
+    match = _PREFIX.match(text, start)
+    return match.end() if match else start
+
+
+def escape_fault(text: str, start: int, end: int) -> tuple[ErrorCode, str, tuple[str, ...]]:
+    """Code, reason and what was expected (J2, J6), for an escape that is legal from ``start`` up to ``end`` only."""
+    seen, char = text[start:end], text[end]
+    if len(seen) >= len("\\ud83d"):
+        return ErrorCode.LONE_SURROGATE, f"{seen[:6]} is a surrogate without its other half", ("'\\udc00' to '\\udfff'",)
+    if seen in ("\\ud", "\\uD") and char in "cdefCDEF":
+        return ErrorCode.LONE_SURROGATE, f"{seen}{char}… is a surrogate without its other half", ()
+    expected = "a hexadecimal digit" if len(seen) > 1 else "one of '\"\\/bfnrtu'"
+    return ErrorCode.INVALID_JSON, f"illegal escape {seen}{shown(char)}", (expected,)
+
+
+# Numbers ---------------------------------------------------------------------------------------------------------------
+
+
+class Phase(dict[str, "Phase"]):
+    """A place inside a number: ``kind`` is the number's type if it ends here, ``expected`` what may come if it cannot."""
+
+    __slots__ = ("expected", "kind")
+
+    def __init__(self, kind: type[int] | type[float] | None, *expected: str) -> None:
+        self.kind = kind
+        self.expected = expected
+
+
+def _number_table() -> Phase:
+    minus, start = Phase(None, "a digit"), Phase(None)
+    zero, digits = Phase(int), Phase(int)
+    point, fraction = Phase(None, "a digit"), Phase(float)
+    e, sign, exponent = Phase(None, "a digit", "'+'", "'-'"), Phase(None, "a digit"), Phase(float)
+    start["-"] = minus
+    for phase in (start, minus):
+        phase |= dict.fromkeys("123456789", digits) | {"0": zero}
+    for phase, after in ((digits, digits), (point, fraction), (fraction, fraction), (e, exponent), (sign, exponent), (exponent, exponent)):
+        phase |= dict.fromkeys("0123456789", after)
+    for phase in (zero, digits):
+        phase["."] = point
+    for phase in (zero, digits, fraction):
+        phase |= dict.fromkeys("eE", e)
+    e |= dict.fromkeys("+-", sign)
+    return start
+
+
+NUMBER: Final = _number_table()
+"""The phase before the first character."""
+
+
+def number(token: str, kind: type[int] | type[float]) -> int | float | None:
+    """The value of a whole number, integers exact; None if it is out of range (``1e400``, or the interpreter's own
+    bound for integers has been lowered)."""
+    try:
+        value = kind(token)
+    except ValueError:
+        return None
+    return None if kind is float and isinf(value) else value
+
+
+def shown(char: str) -> str:
+    """A character for a message: itself, or its number if it cannot be seen."""
+    return char if char.isprintable() else f"U+{ord(char):04X}"

@@ -1,0 +1,143 @@
+"""What the scanner needs to know of a state, prepared once: how to find the next tag, how to tell a tag that has begun.
+
+A *plan* is the searchable form of a ``State``. It holds no position and no text, so all scanners of a dialect share it.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable
+from functools import lru_cache
+
+from streamparse.decoding.table import NO_MARGIN, PROSE, Margin, Role, State, Table, Tag, Unit
+
+FENCES = (Tag("```", "FENCE", Role.MENTION, "", 0), Tag("~~~", "FENCE", Role.MENTION, "", 0))
+"""Markdown code fences, noticed in text for N12. They belong to Markdown, not to any dialect."""
+
+
+class Plan:
+    """The searchable form of one state."""
+
+    __slots__ = (
+        "before",
+        "chained",
+        "find",
+        "index",
+        "longest",
+        "lost",
+        "match",
+        "noted",
+        "opaque",
+        "opaque_target",
+        "prefixes",
+        "prose",
+        "state",
+        "stop",
+        "stops",
+        "tags",
+    )
+
+    def __init__(self, state: State, table: Table, bare: bool) -> None:
+        self.state = state
+        self.index = state.index
+        self.opaque = state.opaque
+        self.opaque_target = state.opaque_target
+        self.prose = state.opaque in PROSE
+        real = [tag for tag in state.tags if bare or not tag.bare]
+        mentions = [tag for tag in state.tags if tag not in real] + list(state.mentions)
+        if state.opaque == "TEXT":
+            mentions += FENCES
+        self.lost = {recovery.tag.text: recovery.lost for recovery in state.recoveries}
+        real += [recovery.tag for recovery in state.recoveries]
+        self.noted = frozenset(tag.text for tag in mentions)
+        self.tags: dict[str, Tag] = {tag.text: tag for tag in (*mentions, *real)}
+        self.longest = max(map(len, self.tags), default=0)
+        self.chained = frozenset(
+            tag.text for tag in real if tag.role is Role.CLOSE and state.opaque and not table.states[tag.target].opaque
+        )
+        self.prefixes = _prefixes(mentions, False) | _prefixes(real, True)
+        self.match = re.compile(_any_of(self.tags)).match
+        self.find = _finder(self.tags)
+        self.before = max((tag.before for tag in real), key=lambda margin: margin.most, default=NO_MARGIN)
+        self.stop, self.stops = _stops(self)
+
+    def hold(self, buffer: str, end: int, low: int, at_end: bool) -> int:
+        """Where the white space begins that a tag at ``end`` would claim (at the buffer's end: might claim)."""
+        return margin_start(self.before, buffer, end, low, at_end) if self.before.most else end
+
+
+def _prefixes(tags: list[Tag], real: bool) -> dict[str, bool]:
+    """Every proper prefix of the tags: how a tag looks that has begun, and whether it is worth waiting for."""
+    return {tag.text[:length]: real for tag in tags for length in range(1, len(tag.text))}
+
+
+def _finder(tags: dict[str, Tag]) -> Callable[[str, int], int]:
+    """Position of the next character that begins a tag, or -1."""
+    firsts = {text[0] for text in tags}
+    if not firsts:
+        return lambda buffer, start: -1
+    if len(firsts) == 1:
+        (first,) = firsts
+        return lambda buffer, start: buffer.find(first, start)
+    search = re.compile(f"[{re.escape(''.join(sorted(firsts)))}]").search
+
+    def find(buffer: str, start: int) -> int:
+        found = search(buffer, start)
+        return -1 if found is None else found.start()
+
+    return find
+
+
+def _stops(plan: Plan) -> tuple[str, Callable[[str], object]]:
+    """A chunk without these is opaque text from end to end: one character, or a search where there are several."""
+    characters = {text[0] for text in plan.tags}
+    tail = ""
+    if plan.prose:
+        characters |= {"\n", "`"}
+    if plan.before.most:
+        characters |= set("" if plan.before.unit is Unit.SPACE else "\r\n")
+        tail = r"|\s\Z" if plan.before.unit is Unit.SPACE else ""
+    pattern = re.compile(_any_of(characters) + tail)
+    stop = next(iter(characters)) if len(characters) == 1 and not tail else ""
+    return stop, pattern.search
+
+
+def margin_start(margin: Margin, buffer: str, end: int, low: int, at_end: bool) -> int:
+    """Where the white space before ``end`` begins that the margin claims, not before ``low``."""
+    start, left = end, margin.most
+    if at_end and margin.unit is not Unit.SPACE and start > low and buffer[start - 1] == "\r":
+        start, left = start - 1, left - 1  # the line feed may still come
+    while left and start > low:
+        character = buffer[start - 1]
+        if margin.unit is Unit.SPACE:
+            if not character.isspace():
+                break
+            start -= 1
+        elif character == "\n":
+            start -= 2 if start - 1 > low and buffer[start - 2] == "\r" else 1
+        else:
+            break
+        left -= 1
+    return start
+
+
+@lru_cache(maxsize=64)
+def plans(table: Table, bare: bool) -> tuple[Plan, ...]:
+    """The plans of all states. ``bare`` lets a call open outside its envelope (N11)."""
+    return tuple(Plan(state, table, bare) for state in table.states)
+
+
+@lru_cache(maxsize=64)
+def structure(table: Table) -> re.Pattern[str]:
+    """A pattern for every tag of a call's structure (for N5: which of them comes next)."""
+    texts = {
+        tag.text
+        for _, tag in table.all_tags()
+        if tag.role in (Role.OPEN, Role.CLOSE) and tag.rule in ("calls", "call", "argument")
+    }
+    return re.compile(_any_of(texts))
+
+
+def _any_of(texts: Iterable[str]) -> str:
+    """A pattern for any of the texts, the longest first; for none of them one that never matches."""
+    return "|".join(map(re.escape, sorted(texts, key=len, reverse=True))) or r"(?!)"

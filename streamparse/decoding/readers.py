@@ -1,0 +1,253 @@
+"""How the raw text of one parameter becomes events and a value (rules T): one reader for each ``Mode`` of a ``ValueType``.
+
+A reader takes text with ``feed`` and ends with ``close``. ``TextReader`` hands characters on as they come, ``JsonReader``
+gives path events, ``OpenReader`` streams text as soon as it cannot be JSON (T5), ``LateReader`` decides at the close. All
+keep the raw text. ``StringIO`` is the buffer: a C append per fragment, one copy at the end.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from io import StringIO
+from typing import Any, Protocol
+
+from streamparse.decoding.arguments import JsonDecoder
+from streamparse.decoding.values import Mode, Reading, ValueType
+from streamparse.events import ArgumentDelta, ArgumentValue, Deviated, ErrorDetail, Path
+from streamparse.limits import Limits
+
+ReaderEvent = ArgumentDelta | ArgumentValue | Deviated
+ReaderEvents = list[ReaderEvent]
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Whose value it is: the call's index, the key, where the value starts in the stream; and the decoder's settings."""
+
+    index: int
+    key: str
+    offset: int
+    repair: int
+    limits: Limits
+    strip: bool
+
+    @property
+    def path(self) -> Path:
+        """The path of the value itself."""
+        return (self.key,)
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """A closed value: its last events (without the ``ArgumentValue`` of the value itself), the reading, or an error."""
+
+    events: ReaderEvents
+    reading: Reading
+    error: ErrorDetail | None = None
+
+
+class Reader(Protocol):
+    """What all readers do."""
+
+    json: JsonDecoder | None
+
+    def feed(self, text: str) -> ReaderEvents:
+        """More of the raw text."""
+
+    def close(self) -> Outcome:
+        """The value is delimited."""
+
+    def partial(self) -> tuple[bool, Any]:
+        """Whether anything of the value is certain, and what."""
+
+    def raw(self) -> str:
+        """The text so far."""
+
+
+class TextReader:
+    """T1: only a string. ``strip`` (N8) takes white space off both ends."""
+
+    __slots__ = ("_begun", "_buffer", "_index", "_kept", "_path", "_strip", "json", "write")
+
+    def __init__(self, place: Place) -> None:
+        self._buffer = StringIO()
+        self.write = self._buffer.write
+        self._index = place.index
+        self._path = place.path
+        self._strip = place.strip
+        self._begun = False
+        self._kept = ""  # white space that is only part of the value if something follows
+        self.json: JsonDecoder | None = None
+
+    def feed(self, text: str) -> ReaderEvents:
+        if self._strip:
+            text = self._stripped(text)
+        if not text:
+            return []
+        self.write(text)
+        return [ArgumentDelta(self._index, self._path, text)]
+
+    def _stripped(self, text: str) -> str:
+        if not self._begun:
+            text = text.lstrip()
+            self._begun = bool(text)
+        solid = text.rstrip()
+        if not solid:
+            self._kept += text
+            return ""
+        whole, self._kept = self._kept + solid, text[len(solid) :]
+        return whole
+
+    def close(self) -> Outcome:
+        return Outcome([], Reading(self.raw(), ()))
+
+    def partial(self) -> tuple[bool, Any]:
+        return True, self.raw()
+
+    def raw(self) -> str:
+        return self._buffer.getvalue()
+
+
+class LateReader:
+    """T2, T3: the value is decided when it is closed."""
+
+    __slots__ = ("_buffer", "_type", "json")
+
+    def __init__(self, type_: ValueType) -> None:
+        self._buffer = StringIO()
+        self._type = type_
+        self.json: JsonDecoder | None = None
+
+    def feed(self, text: str) -> ReaderEvents:
+        self._buffer.write(text)
+        return []
+
+    def close(self) -> Outcome:
+        return Outcome([], self._type.read(self.raw()))
+
+    def partial(self) -> tuple[bool, Any]:
+        return False, None
+
+    def raw(self) -> str:
+        return self._buffer.getvalue()
+
+
+class JsonReader:
+    """T4: no string is allowed and a container is. From its opening bracket on the value is JSON; else it is late."""
+
+    __slots__ = ("_begun", "_buffer", "_place", "_type", "json")
+
+    def __init__(self, type_: ValueType, place: Place) -> None:
+        self._buffer = StringIO()
+        self._type = type_
+        self._place = place
+        self._begun = False
+        self.json: JsonDecoder | None = None
+
+    def feed(self, text: str) -> ReaderEvents:
+        self._buffer.write(text)
+        if self.json is not None:
+            return list(self.json.feed(text))
+        if self._begun:
+            return []
+        first = text.lstrip()[:1]
+        if not first:
+            return []
+        self._begun = True
+        if first in self._type.containers or self._may_be_repaired(first):
+            self.json = self._decoder()
+            return list(self.json.feed(self.raw()))
+        return []
+
+    def _may_be_repaired(self, first: str) -> bool:
+        """A comment or a code fence before the bracket (J5)."""
+        return self._place.repair > 0 and first in "/`"
+
+    def _decoder(self) -> JsonDecoder:
+        place = self._place
+        return JsonDecoder(
+            index=place.index, path=place.path, repair=place.repair, root="container", limits=place.limits
+        )
+
+    def close(self) -> Outcome:
+        if self.json is None:
+            return Outcome([], self._type.read(self.raw()))
+        events: ReaderEvents = list(self.json.close())
+        if self.json.error is not None:
+            return Outcome(events, Reading(self.raw(), ()), self.json.error)
+        return Outcome(events, Reading(self.json.value, ()))
+
+    def partial(self) -> tuple[bool, Any]:
+        if self.json is None or self.json.error is not None or self.json.partial is None:
+            return False, None
+        return True, self.json.partial
+
+    def raw(self) -> str:
+        return self._buffer.getvalue()
+
+
+class OpenReader:
+    """T5: object and array text that is complete JSON becomes that value, all else is a string, streamed once that is sure."""
+
+    __slots__ = ("_buffer", "_place", "_text", "_type", "json")
+
+    def __init__(self, type_: ValueType, place: Place) -> None:
+        self._buffer = StringIO()
+        self._type = type_
+        self._place = place
+        self._text: TextReader | None = None
+        self.json: JsonDecoder | None = None
+
+    def feed(self, text: str) -> ReaderEvents:
+        if self._text is not None:
+            return self._text.feed(text)
+        self._buffer.write(text)
+        if self.json is None:
+            first = text.lstrip()[:1]
+            if not first:
+                return []
+            text = self.raw()
+            if first not in "{[":
+                return self._be_text(text)
+            self.json = JsonDecoder(path=self._place.path, repair=0, root="container", limits=self._place.limits)
+        self.json.feed(text)
+        return self._be_text(self.raw()) if self.json.error is not None else []
+
+    def _be_text(self, raw: str) -> ReaderEvents:
+        self.json = None
+        self._text = TextReader(self._place)
+        self._buffer = StringIO()
+        return self._text.feed(raw)
+
+    @property
+    def text(self) -> TextReader | None:
+        """The reader of the string, once it is sure to be one."""
+        return self._text
+
+    def close(self) -> Outcome:
+        if self._text is not None:
+            return self._text.close()
+        if self.json is not None:
+            self.json.close()
+            if self.json.error is None:
+                return Outcome([], Reading(self.json.value, ()))
+        raw = self.raw()
+        text = TextReader(self._place)
+        return Outcome(text.feed(raw), text.close().reading)
+
+    def partial(self) -> tuple[bool, Any]:
+        return self._text.partial() if self._text is not None else (False, None)
+
+    def raw(self) -> str:
+        return self._text.raw() if self._text is not None else self._buffer.getvalue()
+
+
+def reader_for(type_: ValueType, place: Place) -> Reader:
+    """The reader for a parameter of this type."""
+    if type_.mode is Mode.TEXT:
+        return TextReader(place)
+    if type_.mode is Mode.JSON:
+        return JsonReader(type_, place)
+    if type_.mode is Mode.OPEN:
+        return OpenReader(type_, place)
+    return LateReader(type_)

@@ -1,0 +1,325 @@
+"""Tool definitions: the name of each tool and, for each declared parameter, what its schema says about types.
+
+A definition is OpenAI-style JSON (``{"type": "function", "function": {...}}``), the flat form (``{"name",
+"parameters"}``), Anthropic's (``{"name", "input_schema"}``), MCP's (``{"name", "inputSchema"}``), or any object with
+``.name`` and ``.parameters``. A definition without a schema takes no parameters.
+
+What a schema says is an ``Allowed``: the types that it names, and whether it leaves the others open. The keywords of
+one schema narrow each other, as in JSON Schema:
+
+* ``type`` names types; a list of them is a union. ``number`` includes ``integer``.
+* ``enum`` and ``const`` name the types of their values, and the values themselves (``1`` is an integer).
+* ``anyOf`` and ``oneOf`` are unions, ``allOf`` and ``$ref`` (any JSON pointer into the tool's own parameters)
+  intersections.
+* ``nullable: true`` adds ``null`` to whatever the rest says, as its authors mean it, although OpenAPI would want
+  ``null`` in an ``enum``, too.
+* ``properties`` without any type means an object, ``items`` and ``prefixItems`` an array: JSON Schema would allow
+  everything, but who writes them does not.
+
+Everything else says nothing about types. Where schemas are doubtful, a call is still read, and validation judges it:
+
+* An unknown type name, and a ``$ref`` that leads nowhere, leave the type open (T5).
+* Keywords that contradict each other (``type: string`` with ``enum: [1]``): the first stands (``type`` before all).
+* A cyclic ``$ref`` adds nothing to what is found on the way; a pure cycle leaves the type open (T5).
+* ``true`` and ``{}`` leave the type open; so does ``false``, when nothing else is said.
+* ``null`` as the value of a keyword is no keyword: many SDKs write it for what is absent.
+* ``additionalProperties`` and ``patternProperties`` declare no parameter.
+
+Parameters may also be declared through ``$ref``, ``allOf``, ``anyOf`` and ``oneOf`` at the top; a key that is
+declared in several places has the union of the types that these name. What is no schema at all (``properties`` as a
+list) is refused with its place, but only where the types depend on it: nothing looks into the properties of an object
+parameter.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from functools import reduce
+from typing import Any, NamedTuple, NoReturn
+from urllib.parse import unquote
+
+from streamparse.errors import ToolDefinitionError
+
+_MAX_SCHEMAS = 4096
+"""Schemas that one parameter's types may be spread over. Unions of a few hundred constants are real; what refers to
+itself in ever new ways would take exponential time. Beyond it the type is open."""
+
+_MAX_DEPTH = 64
+"""Schemas inside schemas, on the way to a type. Real ones take fewer than ten; walking them recurses."""
+
+_SCHEMA_KEYS = ("parameters", "input_schema", "inputSchema")
+
+_TYPES: dict[str, frozenset[str]] = {
+    "null": frozenset({"null"}),
+    "boolean": frozenset({"boolean"}),
+    "integer": frozenset({"integer"}),
+    "number": frozenset({"integer", "number"}),
+    "object": frozenset({"object"}),
+    "array": frozenset({"array"}),
+    "string": frozenset({"string"}),
+}
+
+_PYTHON_TYPES: tuple[tuple[Any, str], ...] = (
+    (type(None), "null"),
+    (bool, "boolean"),
+    (int, "integer"),
+    (float, "number"),
+    (str, "string"),
+    (Mapping, "object"),
+    (list | tuple, "array"),
+)
+"""In this order: a Python ``bool`` is an ``int``."""
+
+
+class Allowed(NamedTuple):
+    """What a schema says about types: those that it names, whether it leaves the others open, and the values of its
+    ``enum`` and ``const``."""
+
+    types: frozenset[str]
+    open: bool = False
+    members: tuple[Any, ...] = ()
+
+    def either(self, other: Allowed) -> Allowed:
+        """The union."""
+        return Allowed(self.types | other.types, self.open or other.open, self.members + other.members)
+
+    def both(self, other: Allowed) -> Allowed:
+        """The intersection; where it would be empty, ``self`` stands."""
+        members = self.members + other.members
+        if self.open and other.open:
+            return Allowed(self.types | other.types, True, members)
+        if self.open or other.open:
+            return Allowed(other.types if self.open else self.types, False, members)
+        return Allowed(self.types & other.types or self.types or other.types, False, members)
+
+
+ANYTHING = Allowed(frozenset(), open=True)
+_NOTHING = Allowed(frozenset())
+_NULL = Allowed(_TYPES["null"])
+
+
+def declared_tools(tools: Iterable[Any] | None) -> dict[str, dict[str, Allowed]]:
+    """Tool name -> parameter name -> what its schema says. ``None`` is no tools.
+
+    Raises ``ToolDefinitionError`` for a definition without a name, a repeated name, or a schema that is none.
+    """
+    declared: dict[str, dict[str, Allowed]] = {}
+    for position, tool in enumerate(_listed(tools)):
+        name, schema = _definition(tool, f"tools[{position}]")
+        if name in declared:
+            first = list(declared).index(name)
+            raise ToolDefinitionError(
+                f"tools[{position}] repeats the name {name!r} of tools[{first}]: rename one or leave one out"
+            )
+        declared[name] = {} if schema is None else _SchemaReader(schema, f"tools[{position}] {name!r}").parameters()
+    return declared
+
+
+def _listed(tools: Iterable[Any] | None) -> Iterable[Any]:
+    if tools is None:
+        return ()
+    if isinstance(tools, Mapping | str | bytes) or not isinstance(tools, Iterable):
+        raise ToolDefinitionError(f"tools must be a list of tool definitions, not {_kind(tools)}")
+    return tools
+
+
+def _definition(tool: Any, place: str) -> tuple[str, Any]:
+    """The name and the schema of one definition, whatever its form."""
+    fields = _fields(tool)
+    if fields is None:
+        raise ToolDefinitionError(
+            f"{place} is no tool definition ({_kind(tool)}): pass a mapping with 'name' and 'parameters' or "
+            "'input_schema', or an object with .name and .parameters"
+        )
+    name = fields.get("name")
+    if not isinstance(name, str) or not name.strip():
+        found = "an empty string" if isinstance(name, str) else "missing" if name is None else _kind(name)
+        raise ToolDefinitionError(f"{place}: its name is {found}: give it a non-empty string as 'name'")
+    return name, next((schema for key in _SCHEMA_KEYS if (schema := fields.get(key)) is not None), None)
+
+
+def _fields(tool: Any) -> Mapping[str, Any] | None:
+    if isinstance(tool, Mapping):
+        function = tool.get("function")
+        body = tool if function is None else function
+        return body if isinstance(body, Mapping) else None
+    if hasattr(tool, "name") and any(hasattr(tool, key) for key in _SCHEMA_KEYS):
+        return {key: getattr(tool, key, None) for key in ("name", *_SCHEMA_KEYS)}
+    return None
+
+
+class _Place(NamedTuple):
+    """A piece of a schema, where it stands, and how one came there."""
+
+    value: Any
+    pointer: str = "#"
+    refs: frozenset[str] = frozenset()
+    depth: int = 0
+
+    def inner(self, key: str | int) -> _Place:
+        token = str(key).replace("~", "~0").replace("/", "~1")
+        return _Place(self.value[key], f"{self.pointer}/{token}", self.refs, self.depth + 1)
+
+
+class _SchemaReader:
+    """Reads the schema of one tool. ``root`` is what ``#`` refers to, ``tool`` names the tool in errors."""
+
+    def __init__(self, root: Any, tool: str) -> None:
+        self._root = root
+        self._tool = tool
+        self._left = 0
+        self._keywords: dict[str, Callable[[_Place], Allowed]] = {
+            "type": self._type,
+            "enum": lambda place: _members(self._list(place, "a list of values")),
+            "$ref": lambda place: _union(self._allowed(target) for target in self._target(place)),
+            "anyOf": lambda place: _union(self._allowed(branch) for branch in self._branches(place)),
+            "oneOf": lambda place: _union(self._allowed(branch) for branch in self._branches(place)),
+            "allOf": lambda place: reduce(Allowed.both, map(self._allowed, self._branches(place)), ANYTHING),
+        }
+
+    def parameters(self) -> dict[str, Allowed]:
+        """What the schema says of each declared parameter; of several declarations, those that name types count."""
+        self._left = _MAX_SCHEMAS
+        declarations: dict[str, list[_Place]] = {}
+        for key, place in self._declarations(_Place(self._root)):
+            declarations.setdefault(key, []).append(place)
+        return {key: self._declared(places) for key, places in declarations.items()}
+
+    def _declared(self, places: list[_Place]) -> Allowed:
+        self._left = _MAX_SCHEMAS
+        said = [self._allowed(place) for place in places]
+        return _union([each for each in said if each.types] or said)
+
+    def _declarations(self, place: _Place) -> Iterator[tuple[str, _Place]]:
+        """Every parameter that the schema declares, with its schema; a key may come more than once."""
+        schema = self._schema(place)
+        if isinstance(schema, bool) or not self._spend(place):
+            return
+        if schema.get("properties") is not None:
+            properties = place.inner("properties")
+            for key in self._mapping(properties, "an object of schemas"):
+                yield key, properties.inner(key)
+        if schema.get("$ref") is not None:
+            for target in self._target(place.inner("$ref")):
+                yield from self._declarations(target)
+        for keyword in ("allOf", "anyOf", "oneOf"):
+            if schema.get(keyword) is not None:
+                for branch in self._branches(place.inner(keyword)):
+                    yield from self._declarations(branch)
+
+    def _allowed(self, place: _Place) -> Allowed:
+        """What the schema at ``place`` says about types."""
+        schema = self._schema(place)
+        if isinstance(schema, bool):
+            return ANYTHING if schema else _NOTHING
+        if not self._spend(place):
+            return ANYTHING
+        said = ANYTHING
+        for keyword, read in self._keywords.items():
+            if schema.get(keyword) is not None:
+                said = said.both(read(place.inner(keyword)))
+        if "const" in schema:
+            said = said.both(_members([schema["const"]]))
+        if not said.types:
+            said = said.both(_inferred(schema))
+        return said.either(_NULL) if schema.get("nullable") is True else said
+
+    def _type(self, place: _Place) -> Allowed:
+        if isinstance(place.value, str):
+            return _named(place.value)
+        names = self._list(place, "a type name or a list of type names")
+        if not all(isinstance(name, str) for name in names):
+            self._refuse(place, "a type name or a list of type names")
+        return _union(map(_named, names))
+
+    def _target(self, place: _Place) -> Iterator[_Place]:
+        """The schema that a ``$ref`` means: none when it is being followed already, ``true`` when it leads nowhere."""
+        ref = place.value
+        if not isinstance(ref, str):
+            self._refuse(place, "a string")
+        if ref not in place.refs:
+            yield _Place(_resolve(self._root, ref), ref, place.refs | {ref}, place.depth)
+
+    def _branches(self, place: _Place) -> Iterator[_Place]:
+        return map(place.inner, range(len(self._list(place, "a list of schemas"))))
+
+    def _spend(self, place: _Place) -> bool:
+        self._left -= 1
+        return self._left >= 0 and place.depth <= _MAX_DEPTH
+
+    def _schema(self, place: _Place) -> Mapping[str, Any] | bool:
+        value = place.value
+        return value if isinstance(value, bool) else self._mapping(place, "a schema (an object or a boolean)")
+
+    def _mapping(self, place: _Place, expected: str) -> Mapping[str, Any]:
+        value = place.value
+        if not isinstance(value, Mapping):
+            self._refuse(place, expected)
+        if not all(isinstance(key, str) for key in value):
+            self._refuse(place, "an object whose keys are strings", "one with other keys")
+        return value
+
+    def _list(self, place: _Place, expected: str) -> Sequence[Any]:
+        value = place.value
+        if not isinstance(value, list | tuple):
+            self._refuse(place, expected)
+        return value
+
+    def _refuse(self, place: _Place, expected: str, found: str = "") -> NoReturn:
+        where = f"{self._tool}: {place.pointer} of its parameters"
+        raise ToolDefinitionError(f"{where} must be {expected}, not {found or _kind(place.value)}")
+
+
+def _union(branches: Iterable[Allowed]) -> Allowed:
+    return reduce(Allowed.either, branches, _NOTHING)
+
+
+def _named(name: str) -> Allowed:
+    return Allowed(_TYPES[name]) if name in _TYPES else ANYTHING
+
+
+def _members(values: Sequence[Any]) -> Allowed:
+    """What ``enum`` and ``const`` say: the types of their values, and the values."""
+    types = [_json_type(value) for value in values]
+    said = _union(_named(name) for name in types)
+    return said._replace(members=tuple(value for value, name in zip(values, types, strict=True) if name))
+
+
+def _inferred(schema: Mapping[str, Any]) -> Allowed:
+    """The types of a schema that names none but says what is inside."""
+    types = frozenset[str]()
+    if schema.get("properties") is not None:
+        types |= _TYPES["object"]
+    if schema.get("items") is not None or schema.get("prefixItems") is not None:
+        types |= _TYPES["array"]
+    return Allowed(types) if types else ANYTHING
+
+
+def _resolve(root: Any, ref: str) -> Any:
+    """What the JSON pointer ``ref`` (``#/$defs/Limit``) points to; ``True``, any schema, if that is no schema."""
+    if not ref.startswith("#") or ref[1:2] not in ("", "/"):
+        return True
+    value = root
+    for token in unquote(ref[1:]).split("/")[1:]:
+        key = token.replace("~1", "/").replace("~0", "~")
+        if isinstance(value, Mapping) and key in value:
+            value = value[key]
+        elif isinstance(value, list | tuple) and key.isdecimal() and key.isascii() and int(key[:9]) < len(value):
+            value = value[int(key[:9])]
+        else:
+            return True
+    return value if isinstance(value, Mapping) else True
+
+
+def _json_type(value: Any) -> str:
+    """The JSON type of a Python value, ``integer`` apart from ``number``; empty for what JSON cannot hold."""
+    for kinds, name in _PYTHON_TYPES:
+        if isinstance(value, kinds):
+            return name
+    return ""
+
+
+def _kind(value: Any) -> str:
+    """A value in the words of an error message: ``an array``, ``a Decimal``."""
+    name = _json_type(value) or type(value).__name__
+    return name if name == "null" else f"{'an' if name[0] in 'aeiou' else 'a'} {name}"

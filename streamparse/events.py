@@ -1,0 +1,299 @@
+"""Events: one closed union of small frozen values, the same for every wire.
+
+Every decoder answers ``feed`` and ``close`` with a list of these. Within one answer (one stream of a decoder):
+
+* ``ToolCallStarted`` comes once per call, as soon as the name is certain;
+* between it and the end of that call come ``ArgumentDelta`` (more characters of the string at ``path``) and
+  ``ArgumentValue`` (the value at ``path`` is complete and typed);
+* the call ends in exactly one of ``ToolCallFinished`` (sealed: complete, delimited, typed) and ``ToolCallFailed``
+  (the explicit error state, with what was decoded so far);
+* ``Ended`` is the last event of ``close``.
+
+Events are tagged, so that a stream of them is also a JSON Lines log: ``dumps`` writes one line, ``loads`` reads it back
+into an equal event.
+"""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from json import dumps as _json_dumps
+from typing import Any, TypeAlias
+
+import msgspec
+
+Path: TypeAlias = tuple[str | int, ...]
+"""Where a value stands in a call's arguments: keys and list indexes from the outside in, ``("todos", 0, "content")``.
+The empty path is the argument object itself."""
+
+
+class Level(StrEnum):
+    """Whose fault an error or deviation is; the five are never mixed (see *Codes* in the semantics)."""
+
+    PARSE = "parse"
+    REPRESENTATION = "representation"
+    SCHEMA = "schema"
+    TOOL = "tool"
+    RECOVERY = "recovery"
+
+
+class ErrorCode(StrEnum):
+    """Why a call, or a stream, ended in an error state. The rule of the semantics stands behind each."""
+
+    UNCLOSED_TAG = "unclosed_tag"  # E1: the stream was cut inside a tag in text
+    UNCLOSED_REASONING = "unclosed_reasoning"  # E1
+    UNCLOSED_ENVELOPE = "unclosed_envelope"  # E1: an envelope that holds no call was left open
+    UNCLOSED_CALL = "unclosed_call"  # E1: cut after the last parameter of a call
+    UNCLOSED_PARAMETER = "unclosed_parameter"  # E1: cut inside a value
+    UNCLOSED_HEADER = "unclosed_header"  # E1: cut inside a name or a key
+    MISSING_NAME = "missing_name"  # N4
+    MALFORMED_ENVELOPE = "malformed_envelope"  # N10, N16
+    MALFORMED_CALL = "malformed_call"  # N10
+    AMBIGUOUS_DELIMITER = "ambiguous_delimiter"  # N7
+    DUPLICATE_ARGUMENT = "duplicate_argument"  # N14
+    CALL_IN_REASONING = "call_in_reasoning"  # N13
+    INVALID_JSON = "invalid_json"  # J6
+    UNTERMINATED_JSON = "unterminated_json"  # J4: the text ended inside the JSON value
+    LONE_SURROGATE = "lone_surrogate"  # J2
+    DUPLICATE_KEY = "duplicate_key"  # J3
+    TRAILING_TEXT = "trailing_text"  # J3
+    NOT_AN_OBJECT = "not_an_object"  # J3
+    LIMIT_EXCEEDED = "limit_exceeded"
+    STREAM_INTERRUPTED = "stream_interrupted"  # E4, C6
+
+
+class DeviationCode(StrEnum):
+    """What was tolerated, or looked like a call and was none."""
+
+    NONSTANDARD_TAG = "nonstandard_tag"  # N3
+    SPECIAL_TOKEN = "special_token"  # N2
+    EXTRA_ATTRIBUTE = "extra_attribute"  # N4
+    DELIMITER_IN_VALUE = "delimiter_in_value"  # N5, N7
+    CDATA = "cdata"  # N9
+    TEXT_IN_ENVELOPE = "text_in_envelope"  # N10
+    BARE_INVOKE = "bare_invoke"  # N11
+    INSIDE_CODE_FENCE = "inside_code_fence"  # N12
+    UNCLOSED_REASONING = "unclosed_reasoning"  # N13
+    REPEATED_ARGUMENT = "repeated_argument"  # N14
+    FOREIGN_FORMAT = "foreign_format"  # N16
+    UNCLOSED_ENVELOPE = "unclosed_envelope"  # E2
+    COERCED = "coerced"  # T3
+    UNDECLARED_ARGUMENT = "undeclared_argument"  # T5
+    TYPE_MISMATCH = "type_mismatch"  # T6
+    UNKNOWN_TOOL = "unknown_tool"  # T7
+    REPAIRED = "repaired"  # J5, with its tier
+
+
+_REPRESENTATION_ERRORS = frozenset(
+    {
+        ErrorCode.DUPLICATE_ARGUMENT,
+        ErrorCode.INVALID_JSON,
+        ErrorCode.UNTERMINATED_JSON,
+        ErrorCode.LONE_SURROGATE,
+        ErrorCode.DUPLICATE_KEY,
+        ErrorCode.TRAILING_TEXT,
+        ErrorCode.NOT_AN_OBJECT,
+    }
+)
+_REPRESENTATION_DEVIATIONS = frozenset(
+    {
+        DeviationCode.REPEATED_ARGUMENT,
+        DeviationCode.COERCED,
+        DeviationCode.TYPE_MISMATCH,
+        DeviationCode.REPAIRED,
+    }
+)
+_SCHEMA_DEVIATIONS = frozenset({DeviationCode.UNDECLARED_ARGUMENT, DeviationCode.UNKNOWN_TOOL})
+
+
+class ErrorDetail(msgspec.Struct, frozen=True):
+    """What is wrong, where, and what would have been accepted there.
+
+    ``offset`` counts characters from the start of the stream (of the JSON text, for a ``JsonDecoder`` used alone).
+    ``open`` names the rules that were open, outermost first. ``expected`` is in the format's own words: quoted tags,
+    then kinds of text. ``excerpt`` is a bounded piece of the input at or just before the place; ``path`` names the
+    argument, where there is one.
+    """
+
+    code: ErrorCode
+    reason: str
+    offset: int
+    open: tuple[str, ...] = ()
+    expected: tuple[str, ...] = ()
+    excerpt: str = ""
+    path: Path = ()
+
+    @property
+    def level(self) -> Level:
+        """The level of the code: ``representation`` for an argument's form, else ``parse``."""
+        return Level.REPRESENTATION if self.code in _REPRESENTATION_ERRORS else Level.PARSE
+
+    @property
+    def message(self) -> str:
+        """One line for people: ``end of stream at 214 in calls > call > argument; expected '</parameter>' or text``."""
+        place = f" in {' > '.join(self.open)}" if self.open else ""
+        expected = f"; expected {join_words(self.expected)}" if self.expected else ""
+        return f"{self.reason} at {self.offset}{place}{expected}"
+
+
+class Deviation(msgspec.Struct, frozen=True):
+    """Something outside the format that was tolerated, with its place.
+
+    ``offset`` as in ``ErrorDetail``. ``detail`` is the kind (``foreign_format``) or a bounded excerpt; ``expected`` and
+    ``found`` are filled for types; ``tier`` is the tier of a repair (J5), else 0.
+    """
+
+    code: DeviationCode
+    offset: int
+    detail: str = ""
+    path: Path = ()
+    expected: str = ""
+    found: str = ""
+    tier: int = 0
+
+    @property
+    def level(self) -> Level:
+        """The level of the code: ``representation`` for types and repairs, ``schema`` for undeclared, else ``parse``."""
+        if self.code in _REPRESENTATION_DEVIATIONS:
+            return Level.REPRESENTATION
+        return Level.SCHEMA if self.code in _SCHEMA_DEVIATIONS else Level.PARSE
+
+
+class ToolCall(msgspec.Struct, frozen=True):
+    """A sealed call. ``trusted`` is false when a deviation makes it unsafe to run without asking."""
+
+    id: str
+    name: str
+    arguments: dict[str, Any]
+    verbatim: str | None = None
+    deviations: tuple[Deviation, ...] = ()
+    trusted: bool = True
+
+    @property
+    def arguments_json(self) -> str:
+        """The arguments as JSON text: what the wire sent where the wire was JSON, else written from ``arguments``.
+
+        Written on demand, so that a large file costs its JSON form only where somebody wants it.
+        """
+        return json_text(self.arguments) if self.verbatim is None else self.verbatim
+
+
+class PartialToolCall(msgspec.Struct, frozen=True):
+    """A call before its seal: a snapshot. ``arguments`` holds what is certain so far (strings may still grow), ``raw``
+    the text of the arguments as it was received."""
+
+    id: str
+    name: str
+    arguments: dict[str, Any]
+    raw: str = ""
+    deviations: tuple[Deviation, ...] = ()
+
+
+class Text(msgspec.Struct, frozen=True, gc=False, tag="text"):
+    """More visible text."""
+
+    text: str
+
+
+class Reasoning(msgspec.Struct, frozen=True, gc=False, tag="reasoning"):
+    """More reasoning text."""
+
+    text: str
+
+
+class ToolCallStarted(msgspec.Struct, frozen=True, gc=False, tag="tool_call_started"):
+    """A call began; its name is certain. ``index`` counts the calls of the answer from 0."""
+
+    index: int
+    id: str
+    name: str
+
+
+class ArgumentDelta(msgspec.Struct, frozen=True, gc=False, tag="argument_delta"):
+    """More characters of the string at ``path``. The deltas at a path, joined, are the final string."""
+
+    index: int
+    path: Path
+    text: str
+
+
+class ArgumentValue(msgspec.Struct, frozen=True, tag="argument_value"):
+    """The value at ``path`` is complete and typed."""
+
+    index: int
+    path: Path
+    value: Any
+
+
+class ToolCallFinished(msgspec.Struct, frozen=True, tag="tool_call_finished"):
+    """The call is sealed: complete, delimited, typed."""
+
+    index: int
+    call: ToolCall
+
+
+class ToolCallFailed(msgspec.Struct, frozen=True, tag="tool_call_failed"):
+    """The call ended in an error state; ``call`` is what was decoded so far. Never execute it."""
+
+    index: int
+    call: PartialToolCall
+    error: ErrorDetail
+
+
+class Failed(msgspec.Struct, frozen=True, tag="failed"):
+    """An error that belongs to no call."""
+
+    error: ErrorDetail
+
+
+class Deviated(msgspec.Struct, frozen=True, tag="deviated"):
+    """Something outside the format was tolerated. ``index`` is the call's, or None."""
+
+    index: int | None
+    deviation: Deviation
+
+
+class Ended(msgspec.Struct, frozen=True, tag="ended"):
+    """The stream is over. ``clean`` is false when anything failed."""
+
+    finish_reason: str | None = None
+    usage: dict[str, Any] | None = None
+    clean: bool = True
+
+
+Event: TypeAlias = (
+    Text
+    | Reasoning
+    | ToolCallStarted
+    | ArgumentDelta
+    | ArgumentValue
+    | ToolCallFinished
+    | ToolCallFailed
+    | Failed
+    | Deviated
+    | Ended
+)
+"""Everything that a decoder can say. Closed: ``match`` over it can be exhaustive."""
+
+_decoder: msgspec.json.Decoder[Event] = msgspec.json.Decoder(Event)
+
+
+def dumps(event: Event) -> str:
+    """One line of a JSON Lines log (no line break at its end)."""
+    return json_text(msgspec.to_builtins(event))
+
+
+def loads(line: str | bytes) -> Event:
+    """The event that ``dumps`` wrote. Raises ``msgspec.DecodeError`` for anything else."""
+    return _decoder.decode(line)
+
+
+def json_text(value: Any) -> str:
+    """JSON as the library writes it everywhere: ``", "`` and ``": "``, non-ASCII unescaped, integers exact."""
+    return _json_dumps(value, ensure_ascii=False)
+
+
+def join_words(words: tuple[str, ...]) -> str:
+    """``("'</a>'", "text")`` as ``"'</a>' or text"``."""
+    if len(words) < 2:
+        return "".join(words)
+    return f"{', '.join(words[:-1])} or {words[-1]}"
