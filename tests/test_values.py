@@ -59,6 +59,7 @@ BOOLEAN = {"type": "boolean"}
 NULL = {"type": "null"}
 OBJECT = {"type": "object"}
 ARRAY = {"type": "array"}
+PARAMETERS = {"type": "object", "properties": {"v": INTEGER}}
 
 DEEPEST = "[" * DEFAULT_LIMITS.depth + "]" * DEFAULT_LIMITS.depth
 TOO_DEEP = f"[{DEEPEST}]"
@@ -108,6 +109,7 @@ SEVERAL = [
     ({"type": ["string", "number"]}, "-0", "-0"),
     ({"type": ["string", "number"]}, "1.10", "1.10"),
     ({"type": ["string", "number"]}, "12e5", "12e5"),
+    ({"type": ["string", "number"]}, "1.50e7", "1.50e7"),
     ({"type": ["string", "number"]}, "0e5", "0e5"),
     ({"type": ["string", "number"]}, "3.14159265358979323846", "3.14159265358979323846"),
     ({"type": ["string", "number"]}, "12345678901234567890.5", "12345678901234567890.5"),
@@ -243,6 +245,7 @@ CONTAINERS = [
     (ARRAY, r'["\ud83d\ude00"]', ["😀"], None),
     (ARRAY, DEEPEST, json.loads(DEEPEST), None),
     (ARRAY, "[" + "[]," * 200 + "[]]", [[]] * 201, None),
+    (ARRAY, "[[], " + DEEPEST[1:], json.loads("[[], " + DEEPEST[1:]), None),
     ({"type": ["object", "array"]}, "[1]", [1], None),
     (ARRAY, "{}", "{}", MISMATCH),
     (OBJECT, "[]", "[]", MISMATCH),
@@ -366,6 +369,8 @@ DEFS = {
         "Right": {"anyOf": [{"$ref": "#/$defs/Left"}, STRING]},
         "Narrow": {"allOf": [{"$ref": "#/$defs/Narrow"}, INTEGER]},
         "a/b~c d": BOOLEAN,
+        "a~1b": NULL,
+        "Never": False,
         "List": [STRING, NULL],
     },
     "definitions": {"Old": NUMBER},
@@ -400,12 +405,15 @@ ALLOWED = [
     ({"prefixItems": [{}]}, "array"),
     ({"properties": {}, "nullable": True}, "object null"),
     ({"properties": {}, "anyOf": [{"required": ["a"]}, {"required": ["b"]}]}, "object"),
-    ({"properties": {}, "type": "string"}, "string"),
+    ({"properties": {}, "type": ["string", "object"]}, "string object"),
     ({"anyOf": [{"items": STRING}, STRING]}, "array string"),
     ({"$ref": "#/$defs/Limit"}, "integer"),
     ({"$ref": "#/definitions/Old"}, "integer number"),
     ({"$ref": "#/$defs/a~1b~0c%20d"}, "boolean"),
+    ({"$ref": "#/$defs/a~01b"}, "null"),
     ({"$ref": "#/$defs/List/1"}, "null"),
+    ({"$ref": "#/$defs/List"}, "string object array"),
+    ({"anyOf": [{"$ref": "#/$defs/Never"}, NULL]}, "null"),
     ({"$ref": "#/$defs/List/2"}, "string object array"),
     ({"$ref": "#/properties/other"}, "boolean"),
     ({"$ref": "#"}, "object"),
@@ -448,8 +456,9 @@ def test_mode(schema, mode, containers):
 
 
 def test_schemas_that_branch_without_end_are_bounded():
-    wide = {f"D{n}": {"anyOf": [{"$ref": f"#/$defs/D{n + 1}"}, {"$ref": f"#/$defs/D{n + 1}"}]} for n in range(60)}
-    assert type_of({"$ref": "#/$defs/D0"}, **{"$defs": {**wide, "D60": STRING}}).types >= {"string"}
+    wide = {f"D{n}": {"anyOf": [{"$ref": f"#/$defs/D{n + 1}"}] * 9} for n in range(60)}  # 9 ** 60 ways to D60
+    assert type_of({"$ref": "#/$defs/D0"}, **{"$defs": {**wide, "D60": INTEGER}}) == ANY
+    assert compile_tools([tool({"$ref": "#/$defs/D0", "$defs": {**wide, "D60": PARAMETERS}})])["f"].parameters == {}
     deep: dict[str, Any] = STRING
     for _ in range(5_000):
         deep = {"anyOf": [deep]}
@@ -458,9 +467,6 @@ def test_schemas_that_branch_without_end_are_bounded():
     loop["allOf"] = [loop]
     assert type_of(loop) == ANY
     assert type_of({"anyOf": [{"const": n} for n in range(2_000)]}).types == {"integer"}
-
-
-PARAMETERS = {"type": "object", "properties": {"v": INTEGER}}
 
 
 @pytest.mark.parametrize(

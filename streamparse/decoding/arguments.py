@@ -59,8 +59,11 @@ _Out: TypeAlias = list[JsonEvent]
 _Read: TypeAlias = "Callable[[JsonDecoder, str, int, _Out], int]"
 _Container: TypeAlias = dict[str, Any] | list[Any]
 
-_BLOCK: Final = 1024
-"""Characters of a growing string after which its pieces are joined."""
+_SMALL: Final = 512
+"""A chunk of fewer characters may take the fast path. Tokens are small; what is larger is cheap per character anyway."""
+
+_MANY: Final = 128
+"""So many chunks are kept one by one before they are joined: it bounds what small strings cost in memory."""
 
 
 class JsonDecoder:
@@ -105,14 +108,14 @@ class JsonDecoder:
         "_reading",
         "_recent",
         "_repair",
-        "_room",
+        "_offset",
         "_root",
         "_root_kind",
         "_run",
         "_solid",
         "_stack",
         "_start",
-        "_stop",
+        "_near",
         "end",
         "error",
         "in_string",
@@ -168,8 +171,8 @@ class JsonDecoder:
 
         self._growing: Path | None = None  # the fast path is open: the path of the string
         self._run: list[str] = []  # chunks that it took: raw text and characters at once
-        self._room = 0  # characters that it may take
-        self._stop = 0  # the offset where the room ends
+        self._offset = 0  # characters before them
+        self._near = limits.arguments - _MANY * _SMALL  # from here on each chunk is compared with the limit
 
         self._reading: Literal["", "key", "value"] = ""
         self._pieces: list[str] = []  # of the string or number that is read
@@ -178,7 +181,6 @@ class JsonDecoder:
         self._phase = NUMBER
         self._delimiters = DELIMITERS | set("/`") if repair else DELIMITERS
         self._recent: list[str] = []  # the end of the input, for excerpts
-        self._make_room()
 
     # The caller's side ---------------------------------------------------------------------------------------------
 
@@ -188,15 +190,14 @@ class JsonDecoder:
         After an error it returns nothing and keeps nothing. Raises ``ClosedError`` after ``close``.
         """
         if (
-            text
-            and (path := self._growing) is not None
+            (path := self._growing) is not None
             and '"' not in text
             and "\\" not in text
             and text.isprintable()
-            and (room := self._room - len(text)) > 0
+            and 0 < len(text) < _SMALL
+            and len(run := self._run) < _MANY
         ):
-            self._room = room
-            self._run.append(text)
+            run.append(text)
             return [ArgumentDelta(self.index, path, text)]
         return self._feed(text)
 
@@ -205,7 +206,8 @@ class JsonDecoder:
         out: _Out = []
         if self._closed:
             return out
-        self._settle()
+        if self._run:
+            self._settle()
         self._closed = True
         if self.error is None:
             self._end_of_text(out)
@@ -260,17 +262,17 @@ class JsonDecoder:
             return out
         if self._run:
             self._settle()
-        self._base = self._stop - self._room - len(self._held)
-        self._recent.append(text)
-        self._room -= len(text)
+        offset = self._offset
+        self._offset = end = offset + len(text)
+        if end > self._limits.arguments:
+            return self._over(text, offset)
+        recent = self._recent
+        recent.append(text)
         if self._held:
-            text, self._held = self._held + text, ""
-        if self._room <= 0:
-            return self._read_to_limit(text, out)
-        self._read(text, out)
-        return out
-
-    def _read(self, text: str, out: _Out) -> None:
+            offset -= len(self._held)
+            text = self._held + text
+            self._held = ""
+        self._base = offset
         inside = self._inside
         pos = 0 if inside is None else inside(self, text, 0, out)
         end = len(text)
@@ -283,38 +285,43 @@ class JsonDecoder:
             else:
                 pos = step(self, text, pos, out)
                 place = self._place
+        if len(recent) > _MANY or end > _SMALL:
+            self._compact()
+        return out
 
-    def _read_to_limit(self, text: str, out: _Out) -> list[JsonEvent]:
-        """A chunk that uses up the room: read what the limit leaves of it, and make new room."""
-        left = self._limits.arguments - self._base
-        self._read(text[:left] if len(text) > left else text, out)
-        if len(text) > left and self.error is None:
+    def _over(self, text: str, offset: int) -> list[JsonEvent]:
+        """A chunk that goes beyond the limit: read what it leaves."""
+        left = self._limits.arguments - offset
+        self._offset = offset
+        out = self._feed(text[:left])
+        if self.error is None:
+            self._recent.append(text[left])
+            self._offset += 1
+            self._base = self._limits.arguments
             reason = f"more than {self._limits.arguments} characters (limits.arguments)"
-            self._fail(ErrorCode.LIMIT_EXCEEDED, reason, text, left)
-        self._make_room()
+            self._fail(ErrorCode.LIMIT_EXCEEDED, reason, "", 0)
         return out
 
     def _settle(self) -> None:
         """Put what the fast path took where the rest of the machine looks for it."""
-        self._pieces += self._run
-        self._recent += self._run
+        text = "".join(self._run)
         self._run.clear()
+        self._offset += len(text)
+        self._pieces.append(text)
+        self._recent.append(text)
 
-    def _make_room(self) -> None:
-        """Join small pieces into blocks, forget the input but for its end, and let the fast path go on."""
-        offset = self._stop - self._room
+    def _compact(self) -> None:
+        """Join small pieces into blocks, and forget the input but for its end."""
         pieces, solid = self._pieces, self._solid
         if len(pieces) > solid:
             pieces[solid:] = ["".join(pieces[solid:])]
             self._solid = solid + 1
-        last = self._recent[-1][-EXCERPT:] if self._recent else ""
-        self._recent = [last if len(last) == EXCERPT else "".join(self._recent)[-EXCERPT:]]
-        self._stop = min(offset + _BLOCK, self._limits.arguments + 1)
-        self._room = self._stop - offset
+        recent = self._recent
+        last = recent[-1][-EXCERPT:]
+        recent[:] = [last if len(last) == EXCERPT else "".join(recent)[-EXCERPT:]]
 
     def _end_of_text(self, out: _Out) -> None:
-        offset = self._stop - self._room
-        self._base = offset
+        self._base = self._offset
         if self._inside is JsonDecoder._more_number and self._container is None and self._phase.kind:
             self._end_number("", 0, out)
         if self.error is None and self.state == "incomplete":
@@ -366,8 +373,7 @@ class JsonDecoder:
     def _excerpt(self, end: int) -> str:
         """The last characters before this offset. Surrogates become U+FFFD: an error has to be printable."""
         recent = "".join(self._recent)
-        fed = self._stop - self._room
-        cut = recent[: len(recent) - max(0, fed - end)][-EXCERPT:]
+        cut = recent[: len(recent) - max(0, self._offset - end)][-EXCERPT:]
         return jsontext.SURROGATE.sub("\ufffd", cut)
 
     def _reject(self, text: str, pos: int, out: _Out) -> int:
@@ -548,7 +554,10 @@ class JsonDecoder:
 
     def _suspend(self, pos: int) -> int:
         self._inside = JsonDecoder._more_string
-        self._growing = self._member if self._reading == "value" and not self._held else None
+        if self._reading == "value" and not self._held and self._offset < self._near:
+            self._growing = self._member
+        else:
+            self._growing = None
         self.in_string = True
         return pos
 

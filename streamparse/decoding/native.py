@@ -273,15 +273,15 @@ class NativeDecoder:
 
     def _note(self, tag: Tag, events: list[Event]) -> None:
         """A tag that did not count, or something else worth a word."""
-        end = self._scanner.offset
+        place = self._scanner.reached - len(tag.text)
         if self._guard is not None:
             self._guard.note(tag)
         elif tag.terminal == "FENCE":
             self._fence = "" if self._fence == tag.text else self._fence or tag.text
         elif tag.terminal.startswith("FOREIGN_"):
-            self._tell_once(DeviationCode.FOREIGN_FORMAT, end, tag.terminal[8:].lower(), events)
+            self._tell_once(DeviationCode.FOREIGN_FORMAT, place, tag.terminal[8:].lower(), events)
         elif tag.bare:
-            self._tell_once(DeviationCode.BARE_INVOKE, end, tag.text, events)
+            self._tell_once(DeviationCode.BARE_INVOKE, place, tag.text, events)
 
     def _tag(self, tag: Tag, events: list[Event]) -> None:
         if self._call is not None and tag.rule not in ("calls", "reasoning", "turn"):

@@ -134,6 +134,11 @@ class Scanner:
         """How many characters have come in."""
         return self._base + len(self._buffer)
 
+    @property
+    def reached(self) -> int:
+        """How many characters have been handed on."""
+        return self._base + self._shown
+
     def pass_over(self, length: int) -> None:
         """Note that a plain chunk was taken without a feed."""
         self._base += length
@@ -214,7 +219,8 @@ class Scanner:
         """The next tag in the buffer, or None; then ``_limit`` says how much text is certain."""
         plan, buffer, at = self.plan, self._buffer, self._scan
         size = len(buffer)
-        self._partial = -1
+        if at <= self._partial:
+            self._partial = -1
         while True:
             at = plan.find(buffer, at)
             if at < 0:

@@ -280,9 +280,7 @@ def _named(name: str) -> Allowed:
 
 def _members(values: Sequence[Any]) -> Allowed:
     """What ``enum`` and ``const`` say: the types of their values, and the values."""
-    types = [_json_type(value) for value in values]
-    said = _union(_named(name) for name in types)
-    return said._replace(members=tuple(value for value, name in zip(values, types, strict=True) if name))
+    return _union(_named(_json_type(value)) for value in values)._replace(members=tuple(values))
 
 
 def _inferred(schema: Mapping[str, Any]) -> Allowed:
@@ -308,7 +306,7 @@ def _resolve(root: Any, ref: str) -> Any:
             value = value[int(key[:9])]
         else:
             return True
-    return value if isinstance(value, Mapping) else True
+    return value if isinstance(value, Mapping | bool) else True
 
 
 def _json_type(value: Any) -> str:
