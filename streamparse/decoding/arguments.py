@@ -40,6 +40,7 @@ The rules, where they leave something open:
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Callable
 from typing import Any, Final, Literal, TypeAlias
 
@@ -98,7 +99,7 @@ class JsonDecoder:
         "_held",
         "_inside",
         "_key",
-        "_limits",
+        "_limit","_depth","_dead",
         "_member",
         "_opened",
         "_path",
@@ -150,10 +151,12 @@ class JsonDecoder:
         """Where the root value starts in the input, once it has."""
         self.end: int | None = None
         """Where the root value ends, once it is complete."""
-        self._limits = limits
+        self._limit = limits.arguments
+        self._depth = limits.depth
         self._repair = repair
         self._root_kind = root
         self._closed = False
+        self._dead = False
 
         self._place: _Place = _ROOTS[root]
         self._inside: _Read | None = None
@@ -179,8 +182,9 @@ class JsonDecoder:
         self._solid = 0  # how many of them are blocks
         self._body = body(False)
         self._phase = NUMBER
+        self._token=''
         self._delimiters = DELIMITERS | set("/`") if repair else DELIMITERS
-        self._recent: list[str] = []  # the end of the input, for excerpts
+        self._recent: deque[str] = deque(maxlen=EXCERPT)  # the chunks before this one, for excerpts
 
     # The caller's side ---------------------------------------------------------------------------------------------
 
@@ -254,29 +258,26 @@ class JsonDecoder:
 
     # The machine ---------------------------------------------------------------------------------------------------
 
-    def _feed(self, text: str) -> list[JsonEvent]:
-        if self._closed:
-            raise ClosedError("the reader is closed; make a new one for the next text")
-        out: _Out = []
-        if self.error is not None or not text:
-            return out
+    def _feed(self, chunk: str) -> list[JsonEvent]:
         if self._run:
             self._settle()
-        offset = self._offset
-        self._offset = end = offset + len(text)
-        if end > self._limits.arguments:
-            return self._over(text, offset)
-        recent = self._recent
-        recent.append(text)
+        if self._dead:
+            return self._refuse()
+        self._base = base = self._offset
+        self._offset = base + len(chunk)
+        if self._offset > self._limit:
+            return self._over(chunk)
+        out: _Out = []
         if self._held:
-            offset -= len(self._held)
-            text = self._held + text
-            self._held = ""
-        self._base = offset
-        inside = self._inside
-        pos = 0 if inside is None else inside(self, text, 0, out)
-        end = len(text)
+            text = self._take_held(chunk)
+        else:
+            text = chunk
+        if self._inside is None:
+            pos = 0
+        else:
+            pos = self._inside(self, text, 0, out)
         place = self._place
+        end = len(text)
         while pos < end:
             step = place[text[pos]]
             if type(step) is _Place:
@@ -285,21 +286,30 @@ class JsonDecoder:
             else:
                 pos = step(self, text, pos, out)
                 place = self._place
-        if len(recent) > _MANY or end > _SMALL:
-            self._compact()
+        self._recent.append(chunk if end < _SMALL else chunk[-EXCERPT:])
         return out
 
-    def _over(self, text: str, offset: int) -> list[JsonEvent]:
+    def _refuse(self) -> list[JsonEvent]:
+        if self._closed:
+            raise ClosedError("the reader is closed; make a new one for the next text")
+        return []
+
+    def _take_held(self, chunk: str) -> str:
+        text = self._held + chunk
+        self._base -= len(self._held)
+        self._held = ""
+        return text
+
+    def _over(self, chunk: str) -> list[JsonEvent]:
         """A chunk that goes beyond the limit: read what it leaves."""
-        left = self._limits.arguments - offset
-        self._offset = offset
-        out = self._feed(text[:left])
+        self._offset -= len(chunk)
+        left = self._limit - self._offset
+        out = self._feed(chunk[:left])
         if self.error is None:
-            self._recent.append(text[left])
+            self._base = self._offset
             self._offset += 1
-            self._base = self._limits.arguments
-            reason = f"more than {self._limits.arguments} characters (limits.arguments)"
-            self._fail(ErrorCode.LIMIT_EXCEEDED, reason, "", 0)
+            reason = f"more than {self._limit} characters (limits.arguments)"
+            self._fail(ErrorCode.LIMIT_EXCEEDED, reason, chunk[left:], 0)
         return out
 
     def _settle(self) -> None:
@@ -308,21 +318,16 @@ class JsonDecoder:
         self._run.clear()
         self._offset += len(text)
         self._pieces.append(text)
-        self._recent.append(text)
+        self._recent.append(text[-EXCERPT:])
 
     def _compact(self) -> None:
-        """Join small pieces into blocks, and forget the input but for its end."""
-        pieces, solid = self._pieces, self._solid
-        if len(pieces) > solid:
-            pieces[solid:] = ["".join(pieces[solid:])]
-            self._solid = solid + 1
-        recent = self._recent
-        last = recent[-1][-EXCERPT:]
-        recent[:] = [last if len(last) == EXCERPT else "".join(recent)[-EXCERPT:]]
+        """Join small pieces into a block."""
+        solid = self._solid = self._solid + 1
+        self._pieces[solid - 1 :] = ["".join(self._pieces[solid - 1 :])]
 
     def _end_of_text(self, out: _Out) -> None:
         self._base = self._offset
-        if self._inside is JsonDecoder._more_number and self._container is None and self._phase.kind:
+        if self._inside is JsonDecoder._number and self._container is None and self._phase.kind:
             self._end_number("", 0, out)
         if self.error is None and self.state == "incomplete":
             reason, expected = self._open_end()
@@ -332,7 +337,7 @@ class JsonDecoder:
         """What the end of the text cuts, and what would have gone on."""
         if self._reading:
             return f"end of text inside a {'string' if self._reading == 'value' else 'key'}", ("'\"'",)
-        if self._inside is JsonDecoder._more_number:
+        if self._inside is JsonDecoder._number:
             return "end of text inside a number", self._phase.expected or self._after()
         if self._inside is JsonDecoder._block_comment:
             return "end of text inside a comment", ("'*/'",)
@@ -363,18 +368,20 @@ class JsonDecoder:
             reason,
             offset if at is None else at,
             expected=expected,
-            excerpt=self._excerpt(offset + 1),
+            excerpt=self._excerpt(text, pos + 1),
             path=path,
         )
         self._inside, self._growing, self._held = None, None, ""
         self.in_string = False
         return len(text)
 
-    def _excerpt(self, end: int) -> str:
-        """The last characters before this offset. Surrogates become U+FFFD: an error has to be printable."""
-        recent = "".join(self._recent)
-        cut = recent[: len(recent) - max(0, self._offset - end)][-EXCERPT:]
-        return jsontext.SURROGATE.sub("\ufffd", cut)
+    def _excerpt(self, text: str, end: int) -> str:
+        """The last characters before ``end``. Surrogates become U+FFFD: an error has to be printable."""
+        piece = text[:end]
+        if len(piece) < EXCERPT:
+            before = "".join(self._recent)
+            piece = before[: len(before) - ...] + piece
+        return jsontext.SURROGATE.sub("\ufffd", piece[-EXCERPT:])
 
     def _reject(self, text: str, pos: int, out: _Out) -> int:
         place = self._place
@@ -408,8 +415,8 @@ class JsonDecoder:
 
     def _open(self, container: _Container, place: _Place, text: str, pos: int) -> int:
         stack, parent = self._stack, self._container
-        if len(stack) >= self._limits.depth:
-            reason = f"nesting deeper than a depth of {self._limits.depth} (limits.depth)"
+        if len(stack) >= self._depth:
+            reason = f"nesting deeper than a depth of {self._depth} (limits.depth)"
             return self._fail(ErrorCode.LIMIT_EXCEEDED, reason, text, pos)
         if type(parent) is dict:
             parent[self._key] = container
@@ -558,6 +565,7 @@ class JsonDecoder:
             self._growing = self._member
         else:
             self._growing = None
+        if len(self._pieces) > self._solid + _MANY: self._compact()
         self.in_string = True
         return pos
 
@@ -609,26 +617,25 @@ class JsonDecoder:
     # Numbers and literals ------------------------------------------------------------------------------------------
 
     def _number(self, text: str, pos: int, out: _Out) -> int:
-        self._phase = NUMBER
-        self._token = ""
-        self._start = self._base + pos
-        return self._more_number(text, pos, out)
-
-    def _more_number(self, text: str, pos: int, out: _Out) -> int:
         phase, start, end = self._phase, pos, len(text)
-        while pos < end and (step := phase.get(text[pos])) is not None:
+        while pos < end and (step := phase[text[pos]]) is not None:
             phase = step
             pos += 1
-        self._phase = phase
-        self._token = token = self._token + text[start:pos]
-        if len(token) > jsontext.MAX_NUMBER:
-            return self._long_number(text)
+        token = self._token + text[start:pos] if self._token else text[start:pos]
         if pos == end:
-            self._inside = JsonDecoder._more_number
+            self._phase = phase
+            self._token = token
+            self._inside = JsonDecoder._number
+            if len(token) > 4300: return self._long_number(text)
             return pos
-        self._inside = None
+        if self._inside is not None:
+            self._inside = None
+            self._phase = NUMBER
+            self._token = ""
         if phase.kind is int and text[pos] in self._delimiters and len(token)<600:
-            return self._put(int(token), self._start - self._base, pos, out)
+            return self._put(int(token), pos - len(token), pos, out)
+        self._phase = phase
+        self._token = token
         return self._end_number(text, pos, out)
 
     def _long_number(self, text: str) -> int:
@@ -647,7 +654,10 @@ class JsonDecoder:
         if value is None:
             code = ErrorCode.INVALID_JSON if phase.kind is float else ErrorCode.LIMIT_EXCEEDED
             return self._fail(code, "number out of range", text, pos, at=self._start)
-        return self._put(value, self._start - self._base, pos, out)
+        n=len(self._token)
+        self._phase = NUMBER
+        self._token = ""
+        return self._put(value, pos - n, pos, out)
 
     def _literal(self, text: str, pos: int, out: _Out) -> int:
         word, value = LITERALS[text[pos]]

@@ -19,6 +19,9 @@ from streamparse.limits import LOOKAHEAD
 Answer: TypeAlias = tuple[Verdict, bool, bool]
 """Verdict; whether the end of the stream cut the chain short; whether it was the last resort."""
 
+Stall: TypeAlias = tuple[frozenset[str], int]
+"""Why nothing can be said yet: behind this place stands one of these beginnings of a tag, or nothing."""
+
 _SPACE = re.compile(r"\s*").match
 _DATA: Answer = (DATA, False, False)
 _WAIT: Answer = (WAIT, False, False)
@@ -34,17 +37,19 @@ def past_space(buffer: str, start: int) -> int:
 
 
 class Chains:
-    """The chains of one table. Holds no text."""
+    """The chains of one scanner. Holds no text."""
 
-    __slots__ = ("_plans", "_structure")
+    __slots__ = ("_plans", "_structure", "stall")
 
     def __init__(self, table: Table, plans: tuple[Plan, ...]) -> None:
         self._plans = plans
         self._structure = structure(table)
+        self.stall: Stall | None = None  # of the last answer, if it was WAIT at the beginning of a tag
 
     def judge(self, closer: Tag, buffer: str, end: int, final: bool, last: bool) -> Answer:
         """Follow the chain behind ``closer``, which ends at ``end``. ``last``: only the last resort counts."""
         plan, at = self._plans[closer.target], end
+        self.stall = None
         while True:
             at = past_space(buffer, at)
             if at < 0 or at - end > LOOKAHEAD:
@@ -55,7 +60,8 @@ class Chains:
                 return self._at_end(final, last)
             match = plan.match(buffer, at)
             if match is None:
-                if buffer[at:] in plan.prefixes:
+                if buffer[at:] in plan.begun:
+                    self.stall = (plan.begun, at)
                     return self._at_end(final, last)
                 if plan is self._plans[closer.target]:
                     return _DATA

@@ -20,6 +20,10 @@ _ATTRIBUTE = re.compile(
 )
 
 
+_QUOTE = re.compile("[\"']")
+_CANONICAL = re.compile(r'name="([^"\n]*)"').fullmatch
+
+
 class Header(NamedTuple):
     """A header that was read: its name (empty if missing) and the names of the attributes that mean nothing."""
 
@@ -29,6 +33,9 @@ class Header(NamedTuple):
 
 def read_header(text: str, attributes: bool) -> Header:
     """The name in a header's text (N4)."""
+    canonical = _CANONICAL(text) if attributes else None
+    if canonical is not None:
+        return Header(canonical[1])
     if not attributes:
         name = text.strip()
         return Header(name[1:-1] if len(name) > 1 and name[0] in "\"'" and name[0] == name[-1] else name)
@@ -67,9 +74,6 @@ def open_quote(text: str) -> str:
         if closing < 0 and line_end < 0:
             return found[0]
         at = closing + 1 if closing >= 0 and (line_end < 0 or closing < line_end) else found.end()
-
-
-_QUOTE = re.compile("[\"']")
 
 
 class HeaderGuard:

@@ -110,8 +110,12 @@ class Phase(dict[str, "Phase"]):
     __slots__ = ("expected", "kind")
 
     def __init__(self, kind: type[int] | type[float] | None, *expected: str) -> None:
+        super().__init__(dict.fromkeys(DELIMITERS))
         self.kind = kind
         self.expected = expected
+
+    def __missing__(self, char: str) -> None:
+        return None
 
 
 def _number_table() -> Phase:

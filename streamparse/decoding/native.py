@@ -30,6 +30,7 @@ from streamparse.events import (
     Event,
     Failed,
     PartialToolCall,
+    Path,
     Reasoning,
     Text,
     ToolCall,
@@ -41,6 +42,13 @@ from streamparse.events import (
 from streamparse.limits import DEFAULT_LIMITS, EXCERPT, LOOKAHEAD, Limits
 
 IdFactory = Callable[[int], str]
+
+_FastPath = tuple[str, Callable[[str], int], int, Path]
+_NO_FAST_PATH: _FastPath = ("", len, 0, ())
+"""While a string value streams: a chunk without the stop character goes to the buffer and is one delta at the path."""
+
+
+_PROSE = {"TEXT": Text, "REASONING": Reasoning}
 
 
 def default_id(index: int) -> str:
@@ -66,6 +74,43 @@ class NativeDecoder:
     Raises ``UnknownDialectError``, ``GrammarError``, ``ToolDefinitionError`` or ``UsageError`` when made; ``feed`` and
     ``close`` raise only ``UsageError`` (``ClosedError`` after ``close``), never for what the text is.
     """
+
+    __slots__ = (
+        "_assumed",
+        "_call",
+        "_clean",
+        "_closed",
+        "_envelope",
+        "_failed",
+        "_fast",
+        "_fence",
+        "_finish_reason",
+        "_finished",
+        "_guard",
+        "_header",
+        "_header_guard",
+        "_header_offset",
+        "_header_room",
+        "_limits",
+        "_make_id",
+        "_next_index",
+        "_over_at",
+        "_payload",
+        "_prose",
+        "_provisional",
+        "_quotes",
+        "_repair",
+        "_repeated",
+        "_rest",
+        "_room",
+        "_room_at_start",
+        "_said_something",
+        "_scanner",
+        "_stops",
+        "_strip",
+        "_told",
+        "_tools",
+    )
 
     def __init__(
         self,
@@ -120,26 +165,27 @@ class NativeDecoder:
         self._told: set[str] = set()  # deviations that are told once per answer
         self._over_at = -1  # where a role marker ended the answer
         self._rest = ""
-        # The fast path: while a string value streams, a chunk without the stop character is one delta.
-        self._write: Callable[[str], int] | None = None
-        self._stop = ""
+        self._fast = _NO_FAST_PATH
+        self._prose: type[Text] | type[Reasoning] | None = None  # the same for text and reasoning
+        self._stops: Callable[[str], object] = bool
         self._room = 0
         self._room_at_start = 0
-        self._index = 0
-        self._path: tuple[str | int, ...] = ()
 
     # Public
 
     def feed(self, chunk: str) -> list[Event]:
         """The events that this piece of text makes certain, in order."""
-        write = self._write
+        stop, write, index, path = self._fast
         try:
-            if write is not None and self._stop not in chunk:
-                room = self._room - len(chunk)
+            if stop not in chunk:  # never so off the fast path: "" is in every string
+                room = self._room - write(chunk)
                 if room >= 0 and chunk:
                     self._room = room
-                    write(chunk)
-                    return [ArgumentDelta(self._index, self._path, chunk)]
+                    return [ArgumentDelta(index, path, chunk)]
+                self._unwrite(len(chunk))
+            elif self._prose is not None and chunk and self._stops(chunk) is None:
+                self._scanner.pass_over(len(chunk))
+                return [self._prose(chunk)]
         except TypeError:
             pass  # not a string: the check below says so
         if self._closed:
@@ -148,15 +194,17 @@ class NativeDecoder:
             raise UsageError(f"feed takes text (str), not {type(chunk).__name__}; decode bytes with an incremental decoder")
         if not chunk:
             return []
-        if write is not None:
+        if stop:
             self._leave_fast_path()
+        self._prose = None
         events: list[Event] = []
         scanner = self._scanner
         if scanner.plain and scanner.plan.stops(chunk) is None:
             self._opaque(chunk, events, scanner.position)
             scanner.pass_over(len(chunk))
         else:
-            for lexeme in scanner.feed(chunk):
+            scanner.push(chunk)
+            while (lexeme := scanner.pull()) is not None:
                 self._take(lexeme, events)
         if scanner.plain:
             self._enter_fast_path()
@@ -170,7 +218,7 @@ class NativeDecoder:
         """
         if self._closed:
             raise ClosedError("close after close: a decoder reads one answer, make a new one for the next")
-        if self._write is not None:
+        if self._fast is not _NO_FAST_PATH:
             self._leave_fast_path()
         self._closed = True
         self._finish_reason = finish_reason
@@ -213,22 +261,29 @@ class NativeDecoder:
 
     def _enter_fast_path(self) -> None:
         call, guard = self._call, self._guard
+        if call is None and self._said_something and self._over_at < 0:
+            self._prose = _PROSE.get(self._scanner.plan.opaque)
+            self._stops = self._scanner.plan.stops
+            return
         if call is None or guard is None or guard.reading or call.over or not call.started or self._over_at >= 0:
             return
         reader = call.reader
-        if isinstance(reader, TextReader) and not self._strip and not self._repeated and self._scanner.plan.stop:
-            self._write = reader.write
-            self._stop = self._scanner.plan.stop
-            self._room = self._room_at_start = call.room
-            self._index = call.index
+        stop = self._scanner.plan.stop
+        if isinstance(reader, TextReader) and stop and not self._strip and not self._repeated:
             assert call.key is not None
-            self._path = (call.key,)
+            self._fast = (stop, reader.write, call.index, (call.key,))
+            self._room = self._room_at_start = call.room
 
     def _leave_fast_path(self) -> None:
         assert self._call is not None
-        self._write = None
+        self._fast = _NO_FAST_PATH
         self._scanner.pass_over(self._room_at_start - self._room)
         self._call.room = self._room
+
+    def _unwrite(self, length: int) -> None:
+        """Take back what went over the bound; the slow path sees to it."""
+        assert self._call is not None and isinstance(self._call.reader, TextReader)
+        self._call.reader.unwrite(length)
 
     # Lexemes
 

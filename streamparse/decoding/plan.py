@@ -20,8 +20,8 @@ class Plan:
 
     __slots__ = (
         "before",
+        "begun",
         "chained",
-        "find",
         "index",
         "longest",
         "lost",
@@ -31,6 +31,7 @@ class Plan:
         "opaque_target",
         "prefixes",
         "prose",
+        "search",
         "state",
         "stop",
         "stops",
@@ -56,8 +57,10 @@ class Plan:
             tag.text for tag in real if tag.role is Role.CLOSE and state.opaque and not table.states[tag.target].opaque
         )
         self.prefixes = _prefixes(mentions, False) | _prefixes(real, True)
-        self.match = re.compile(_any_of(self.tags)).match
-        self.find = _finder(self.tags)
+        self.begun = frozenset(prefix for prefix, worth in self.prefixes.items() if worth)
+        pattern = re.compile(_any_of(self.tags))
+        self.match = pattern.match
+        self.search = pattern.search
         self.before = max((tag.before for tag in real), key=lambda margin: margin.most, default=NO_MARGIN)
         self.stop, self.stops = _stops(self)
 
@@ -69,23 +72,6 @@ class Plan:
 def _prefixes(tags: list[Tag], real: bool) -> dict[str, bool]:
     """Every proper prefix of the tags: how a tag looks that has begun, and whether it is worth waiting for."""
     return {tag.text[:length]: real for tag in tags for length in range(1, len(tag.text))}
-
-
-def _finder(tags: dict[str, Tag]) -> Callable[[str, int], int]:
-    """Position of the next character that begins a tag, or -1."""
-    firsts = {text[0] for text in tags}
-    if not firsts:
-        return lambda buffer, start: -1
-    if len(firsts) == 1:
-        (first,) = firsts
-        return lambda buffer, start: buffer.find(first, start)
-    search = re.compile(f"[{re.escape(''.join(sorted(firsts)))}]").search
-
-    def find(buffer: str, start: int) -> int:
-        found = search(buffer, start)
-        return -1 if found is None else found.start()
-
-    return find
 
 
 def _stops(plan: Plan) -> tuple[str, Callable[[str], object]]:

@@ -7,21 +7,23 @@ keep the raw text. ``StringIO`` is the buffer: a C append per fragment, one copy
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from io import StringIO
 from typing import Any, Protocol
+
+import msgspec
 
 from streamparse.decoding.arguments import JsonDecoder
 from streamparse.decoding.values import Mode, Reading, ValueType
 from streamparse.events import ArgumentDelta, ArgumentValue, Deviated, ErrorDetail, Path
 from streamparse.limits import Limits
 
+JSON_SPACE = " \t\n\r"
+
 ReaderEvent = ArgumentDelta | ArgumentValue | Deviated
 ReaderEvents = list[ReaderEvent]
 
 
-@dataclass(frozen=True, slots=True)
-class Place:
+class Place(msgspec.Struct, frozen=True):
     """Whose value it is: the call's index, the key, where the value starts in the stream; and the decoder's settings."""
 
     index: int
@@ -37,8 +39,7 @@ class Place:
         return (self.key,)
 
 
-@dataclass(frozen=True, slots=True)
-class Outcome:
+class Outcome(msgspec.Struct, frozen=True):
     """A closed value: its last events (without the ``ArgumentValue`` of the value itself), the reading, or an error."""
 
     events: ReaderEvents
@@ -86,6 +87,12 @@ class TextReader:
             return []
         self.write(text)
         return [ArgumentDelta(self._index, self._path, text)]
+
+    def unwrite(self, length: int) -> None:
+        """Drop the last characters that were written past ``feed``."""
+        end = self._buffer.tell() - length
+        self._buffer.seek(end)
+        self._buffer.truncate()
 
     def _stripped(self, text: str) -> str:
         if not self._begun:
@@ -150,7 +157,7 @@ class JsonReader:
             return list(self.json.feed(text))
         if self._begun:
             return []
-        first = text.lstrip()[:1]
+        first = text.lstrip(JSON_SPACE)[:1]
         if not first:
             return []
         self._begun = True
@@ -203,7 +210,7 @@ class OpenReader:
             return self._text.feed(text)
         self._buffer.write(text)
         if self.json is None:
-            first = text.lstrip()[:1]
+            first = text.lstrip(JSON_SPACE)[:1]
             if not first:
                 return []
             text = self.raw()

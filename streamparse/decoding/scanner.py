@@ -23,7 +23,7 @@ from collections.abc import Iterator
 from enum import IntEnum
 from typing import Protocol, TypeAlias
 
-from streamparse.decoding.chains import Chains, past_space
+from streamparse.decoding.chains import Chains, Stall, past_space
 from streamparse.decoding.plan import Plan, margin_start, plans
 from streamparse.decoding.table import NO_MARGIN, Margin, Role, State, Table, Tag, Unit
 from streamparse.decoding.verdict import DATA, FADE, TAKE, WAIT, Verdict
@@ -90,6 +90,7 @@ class Scanner:
         "_scan",
         "_shown",
         "_skip",
+        "_stall",
         "_straying",
         "assumed",
         "guard",
@@ -123,6 +124,7 @@ class Scanner:
         self._queue: list[Lexeme] = []
         self._skip = NO_MARGIN
         self._straying = False
+        self._stall: Stall | None = None
 
     @property
     def state(self) -> State:
@@ -145,38 +147,44 @@ class Scanner:
 
     def feed(self, chunk: str) -> Iterator[Lexeme]:
         """The lexemes that this chunk makes certain."""
-        self._buffer += chunk
-        return self._lexemes(False)
+        self.push(chunk)
+        while (lexeme := self.pull()) is not None:
+            yield lexeme
 
     def close(self) -> Iterator[Lexeme]:
         """The lexemes that the end of the stream makes certain."""
-        return self._lexemes(True)
-
-    def _lexemes(self, final: bool) -> Iterator[Lexeme]:
-        self.plain = False
-        while True:
-            lexeme = self._next(final)
-            if lexeme is None:
-                break
+        while (lexeme := self.pull(True)) is not None:
             yield lexeme
-            if self._queue:
-                yield from self._queue
-                self._queue.clear()
-        self._trim()
 
-    def _next(self, final: bool) -> Lexeme | None:
-        if self._skip.most:
-            end = self._skip_margin(self._skip, final)
-            if end > self._shown:
-                self._edge = end
-                return self._show(end, SPACE)
-            if self._skip.most:
-                return None
-        if self._shown == len(self._buffer):
-            return None
-        if self.plan.opaque:
-            return self._inside(final)
-        return self._between(final)
+    def push(self, chunk: str) -> None:
+        """Take a chunk; ``pull`` then gives its lexemes, one by one, until None. (``feed`` is both, as an iterator.)"""
+        self.plain = False
+        self._buffer += chunk
+
+    def pull(self, final: bool = False) -> Lexeme | None:
+        """The next lexeme that is certain, or None: more input has to come first."""
+        if self._queue:
+            return self._queue.pop(0)
+        buffer, stall = self._buffer, self._stall
+        if final:
+            pass
+        elif stall is None:
+            if buffer in self.plan.begun:
+                return None  # still inside the tag that has begun; only to be quick about it
+        elif buffer[stall[1] :] in stall[0]:
+            return None  # likewise, further on in a chain
+        else:
+            self._stall = None
+        if self._skip is not NO_MARGIN:
+            lexeme = self._skip_margin(self._skip, final)
+            if lexeme is not None or self._skip is not NO_MARGIN:
+                return lexeme
+        if self._shown < len(buffer):
+            lexeme = self._inside(final) if self.plan.opaque else self._between(final)
+            if lexeme is not None:
+                return lexeme
+        self._trim()
+        return None
 
     # Where opaque text may stand
 
@@ -184,7 +192,11 @@ class Scanner:
         while True:
             plan = self.plan
             found = self._candidate or self._search(final)
-            text_end = self._limit if found is None else self._claim(found)
+            if found is None:
+                text_end = self._limit
+            else:
+                tag, start, end = found
+                text_end = self._claim(tag, start) if tag.before.most else start
             if text_end > self._shown:
                 if plan.opaque_target == plan.index:
                     self._candidate = found
@@ -195,7 +207,6 @@ class Scanner:
             self._candidate = None
             if found is None:
                 return self._end_in_tag()
-            tag, start, end = found
             verdict = self._judge(tag, start, end, final)
             if verdict is TAKE:
                 return self._take(tag, start, end)
@@ -210,10 +221,9 @@ class Scanner:
                 return self._show(end, TEXT)
             self._scan = start + 1
 
-    def _claim(self, found: tuple[Tag, int, int]) -> int:
+    def _claim(self, tag: Tag, start: int) -> int:
         """Where the text before a tag ends, less the white space that the tag claims."""
-        tag, start, _ = found
-        return margin_start(tag.before, self._buffer, start, self._shown, False) if tag.before.most else start
+        return margin_start(tag.before, self._buffer, start, self._shown, False)
 
     def _search(self, final: bool) -> tuple[Tag, int, int] | None:
         """The next tag in the buffer, or None; then ``_limit`` says how much text is certain."""
@@ -221,26 +231,23 @@ class Scanner:
         size = len(buffer)
         if at <= self._partial:
             self._partial = -1
-        while True:
-            at = plan.find(buffer, at)
-            if at < 0:
-                self._scan = size
-                self._limit = size if final else plan.hold(buffer, size, self._shown, True)
+        match = plan.search(buffer, at)
+        if match is not None:
+            self._partial = -1
+            return plan.tags[match[0]], match.start(), match.end()
+        self._cut = -1
+        for place in range(max(at, size - plan.longest + 1), size):
+            worth = plan.prefixes.get(buffer[place:])
+            if worth:
+                self._scan = place
+                self._limit = place if final else plan.hold(buffer, place, self._shown, False)
+                self._cut = place if final else -1
                 return None
-            match = plan.match(buffer, at)
-            if match is not None:
-                self._partial = -1
-                return plan.tags[match[0]], at, match.end()
-            if size - at < plan.longest:
-                worth = plan.prefixes.get(buffer[at:])
-                if worth:
-                    self._scan = at
-                    self._limit = at if final else plan.hold(buffer, at, self._shown, False)
-                    self._cut = at if final else -1
-                    return None
-                if worth is not None and self._partial < 0:
-                    self._partial = at
-            at += 1
+            if worth is not None and self._partial < 0:
+                self._partial = place
+        self._scan = size
+        self._limit = size if final else plan.hold(buffer, size, self._shown, True)
+        return None
 
     def _before(self, at: int) -> str:
         """The character before a place; a line break where a line starts for N3."""
@@ -261,6 +268,8 @@ class Scanner:
         verdict, self.assumed, self.last_resort = self._chains.judge(
             tag, self._buffer, end, final, verdict is Verdict.LAST
         )
+        if verdict is WAIT:
+            self._stall = self._chains.stall
         return verdict
 
     def _judge_mention(self, tag: Tag, start: int) -> Verdict | None:
@@ -310,21 +319,23 @@ class Scanner:
 
     def _take(self, tag: Tag, start: int, end: int) -> Lexeme:
         """Let a tag count: the queue gets what comes with it, in order."""
+        lost = self.plan.lost
         space = self._buffer[self._shown : start]
-        lexemes: list[Lexeme] = [(SPACE, None, space)] if space else []
-        lost = self.plan.lost.get(tag.text)
-        if lost:
-            lexemes += [(LOST, None, rule) for rule in lost]
-        lexemes.append((TAG, tag, ""))
         self.offset = self._base + start
         self._shown = self._scan = self._edge = end
         self._partial = -1
         self.plan = self._plans[tag.target]
         self.guard = None
-        self._skip = tag.after
+        self._skip = tag.after if tag.after.most else NO_MARGIN
         self._straying = False
-        self._queue += lexemes[1:]
-        return lexemes[0]
+        if not space and tag.text not in lost:
+            return TAG, tag, ""
+        queue = self._queue
+        if space:
+            queue.append((SPACE, None, space))
+        queue += [(LOST, None, rule) for rule in lost.get(tag.text, ())]
+        queue.append((TAG, tag, ""))
+        return queue.pop(0)
 
     # Where only tags may stand
 
@@ -360,8 +371,8 @@ class Scanner:
         self._cut = -1
         return self._show(len(self._buffer), CUT)
 
-    def _skip_margin(self, margin: Margin, final: bool) -> int:
-        """Where the white space ends that belongs to the tag just passed. ``_skip`` is what more may come of it."""
+    def _skip_margin(self, margin: Margin, final: bool) -> Lexeme | None:
+        """The white space that belongs to the tag just passed. ``_skip`` is what more may come of it."""
         match, begun = _MARGIN_MATCH[margin.unit]
         at, left = self._shown, margin.most
         while left:
@@ -373,7 +384,12 @@ class Scanner:
             at = found.end()
             left -= 1
         self._skip = Margin(margin.unit, left) if left else NO_MARGIN
-        return at
+        if at > self._shown:
+            self._edge = at
+            return self._show(at, SPACE)
+        if left:
+            self._trim()
+        return None
 
     def _trim(self) -> None:
         """Drop what was handed on, and see whether the next chunk can be taken without looking."""
@@ -384,12 +400,14 @@ class Scanner:
             self._base += keep
             self._shown -= keep
             self._edge = -1
+            if self._stall is not None:
+                self._stall = (self._stall[0], self._stall[1] - keep)
         self._scan = 0
         plan = self.plan
         self.plain = bool(
             plan.opaque
             and not self._buffer
-            and not self._skip.most
+            and self._skip is NO_MARGIN
             and plan.opaque_target == plan.index
             and not (plan.prose and self._previous in "\n`")
         )

@@ -44,6 +44,9 @@ _MAX_SCHEMAS = 4096
 """Schemas that one parameter's types may be spread over. Unions of a few hundred constants are real; what refers to
 itself in ever new ways would take exponential time. Beyond it the type is open."""
 
+_VALUES_PER_SCHEMA = 16
+"""So many values of an ``enum`` weigh as much as a schema: the longest real ones have some thousands."""
+
 _MAX_DEPTH = 64
 """Schemas inside schemas, on the way to a type. Real ones take fewer than ten; walking them recurses."""
 
@@ -170,7 +173,7 @@ class _SchemaReader:
         self._left = 0
         self._keywords: dict[str, Callable[[_Place], Allowed]] = {
             "type": self._type,
-            "enum": lambda place: _members(self._list(place, "a list of values")),
+            "enum": self._enum,
             "$ref": lambda place: _union(self._allowed(target) for target in self._target(place)),
             "anyOf": lambda place: _union(self._allowed(branch) for branch in self._branches(place)),
             "oneOf": lambda place: _union(self._allowed(branch) for branch in self._branches(place)),
@@ -231,6 +234,11 @@ class _SchemaReader:
         if not all(isinstance(name, str) for name in names):
             self._refuse(place, "a type name or a list of type names")
         return _union(map(_named, names))
+
+    def _enum(self, place: _Place) -> Allowed:
+        values = self._list(place, "a list of values")
+        self._left -= len(values) // _VALUES_PER_SCHEMA
+        return _members(values)
 
     def _target(self, place: _Place) -> Iterator[_Place]:
         """The schema that a ``$ref`` means: none when it is being followed already, ``true`` when it leads nowhere."""

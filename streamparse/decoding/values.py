@@ -32,7 +32,7 @@ characters it keeps:
 * object and array (T4): strict JSON, in any layout, with no duplicate key, lone surrogate or number out of range, and
   nested no deeper than ``limits.depth``.
 
-``number`` includes ``integer``. The text is stripped of Unicode white space, as the reference does.
+``number`` includes ``integer``. White space is JSON's: space, tab, line feed, carriage return.
 """
 
 from __future__ import annotations
@@ -101,7 +101,7 @@ class ValueType:
         """The value of the whole raw text. Takes any text, and never raises."""
         if self.mode is Mode.TEXT or (self.words and raw in self.words):
             return Reading(raw)
-        text = raw.strip()
+        text = raw.strip(_SPACE)
         for reader in self._readers:
             if (value := reader(text)) is not _MISS:
                 return Reading(value)
@@ -301,6 +301,7 @@ def _found(text: str, broken: bool) -> str:
     return shown if len(shown) <= _FOUND else shown[: _FOUND - 1] + "…"
 
 
+_SPACE = " \t\n\r"
 _BOOLEANS = {"true": True, "false": False}
 _INTEGER = re.compile(r"-?(?:0|[1-9][0-9]*)")
 _NUMBER = re.compile(r"-?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?")

@@ -1,0 +1,10 @@
+"""``python -m streamparse``: the command line."""
+
+from __future__ import annotations
+
+import sys
+
+from streamparse.cli import main
+
+if __name__ == "__main__":
+    sys.exit(main())

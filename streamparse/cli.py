@@ -1,0 +1,154 @@
+"""The command line: ``streamparse decode``, ``grammar``, ``dialects`` and ``demo``. Options and exit codes stand here.
+
+Exit codes: 0 clean; 1 something in the answer failed; 2 wrong use, or a file that cannot be read or written; 130
+interrupted; 141 the reader of the output went away. Weight (lark, rich) is loaded by what needs it.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+from collections.abc import Sequence
+from contextlib import suppress
+from importlib import metadata
+from typing import TYPE_CHECKING, TextIO
+
+from streamparse.errors import StreamparseError
+
+if TYPE_CHECKING:
+    from streamparse.commands.chunks import Cut
+
+OK, FAILED, MISUSE, INTERRUPTED, BROKEN_PIPE = 0, 1, 2, 130, 141
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run one command and return its exit code. ``SystemExit`` for help, and for options that cannot be read."""
+    options = _parser().parse_args(arguments)
+    try:
+        code: int = options.run(options)
+        sys.stdout.flush()
+    except StreamparseError as error:
+        return _misuse(str(error))
+    except BrokenPipeError:
+        _silence(sys.stdout)
+        return BROKEN_PIPE
+    except KeyboardInterrupt:
+        return INTERRUPTED
+    except OSError as error:
+        _silence(sys.stdout)
+        return _misuse(f"cannot write: {error.strerror or error}")
+    return code
+
+
+def _misuse(message: str) -> int:
+    sys.stderr.write(f"streamparse: {message}\n")
+    return MISUSE
+
+
+def _silence(stream: TextIO) -> None:
+    """What is still buffered goes nowhere, so that the interpreter does not complain at its end."""
+    with suppress(OSError):
+        nowhere = os.open(os.devnull, os.O_WRONLY)
+        os.dup2(nowhere, stream.fileno())
+        os.close(nowhere)
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(prog="streamparse", description="Decode the tool calls of a language model.")
+    parser.add_argument("--version", action="version", version=f"streamparse {_version()}")
+    commands = parser.add_subparsers(required=True, metavar="COMMAND")
+    _add_decode(commands.add_parser("decode", help="decode an answer, from a file or as it arrives"))
+    _add_grammar(commands.add_parser("grammar", help="print the state table of a dialect"))
+    dialects = commands.add_parser("dialects", help="list the dialects")
+    dialects.set_defaults(run=_run_dialects)
+    _add_demo(commands.add_parser("demo", help="play the bundled recordings"))
+    return parser
+
+
+def _version() -> str:
+    try:
+        return metadata.version("streamparse-toolcalls")
+    except metadata.PackageNotFoundError:
+        return "(not installed)"
+
+
+def _add_decode(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("file", metavar="FILE", help="raw output of a model, or a recording; - is standard input")
+    parser.add_argument("--dialect", help="a name from `streamparse dialects`, or a .lark file (default: minimax_m2)")
+    parser.add_argument("--tools", metavar="JSON", help="a file with tool definitions: they type the arguments")
+    parser.add_argument("--start", choices=["text", "reasoning"], help="what the answer begins in (default: text)")
+    parser.add_argument("--chunk", type=_cut, metavar="N|token|all", help="cut the input (default: as it comes)")
+    parser.add_argument("--format", choices=["jsonl", "text"], help="default: a live view on a terminal, else jsonl")
+    parser.add_argument("--finish-reason", metavar="WORD", help="the provider's: stop, length, tool_calls, error, …")
+    parser.add_argument("--speed", type=_speed, metavar="X", help="play a recording in its own time, X times as fast")
+    parser.set_defaults(run=_run_decode)
+
+
+def _add_grammar(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("dialect", metavar="DIALECT", help="a name from `streamparse dialects`, or a .lark file")
+    parser.add_argument("--mermaid", action="store_true", help="as a Mermaid state diagram")
+    parser.set_defaults(run=_run_grammar)
+
+
+def _add_demo(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--speed", type=_speed, metavar="X", help="X times as fast as recorded (no terminal: at once)")
+    parser.add_argument("--plain", action="store_true", help="a log instead of the live view")
+    parser.set_defaults(run=_run_demo)
+
+
+def _cut(text: str) -> Cut:
+    if text == "token" or text == "all":
+        return text
+    number = int(text) if text.isascii() and text.isdigit() else 0
+    if number < 1:
+        raise argparse.ArgumentTypeError(f"expected a number of characters from 1, 'token' or 'all', not {text!r}")
+    return number
+
+
+def _speed(text: str) -> float:
+    try:
+        speed = float(text)
+    except ValueError:
+        speed = 0.0
+    if not speed > 0:
+        raise argparse.ArgumentTypeError(f"expected a number above 0, not {text!r}")
+    return speed
+
+
+def _run_decode(options: argparse.Namespace) -> int:
+    from streamparse.commands.decode import Options, decode
+
+    clean = decode(
+        Options(
+            file=options.file,
+            dialect=options.dialect,
+            tools=options.tools,
+            start=options.start,
+            cut=options.chunk,
+            form=options.format,
+            finish_reason=options.finish_reason,
+            speed=options.speed,
+        )
+    )
+    return OK if clean else FAILED
+
+
+def _run_grammar(options: argparse.Namespace) -> int:
+    from streamparse.commands.grammar import print_grammar
+
+    print_grammar(options.dialect, sys.stdout, mermaid=options.mermaid)
+    return OK
+
+
+def _run_dialects(_: argparse.Namespace) -> int:
+    from streamparse.commands.grammar import print_dialects
+
+    print_dialects(sys.stdout)
+    return OK
+
+
+def _run_demo(options: argparse.Namespace) -> int:
+    from streamparse.demo.runner import play_all
+
+    return OK if play_all(sys.stdout, speed=options.speed, plain=options.plain) else FAILED

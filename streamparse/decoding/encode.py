@@ -1,0 +1,8 @@
+"""The way back: calls -> the text of a dialect (``render``), events -> OpenAI-style chunks (``chunks``)."""
+
+from __future__ import annotations
+
+from streamparse.decoding.chunks import ChunkEncoder, to_chat_completion
+from streamparse.decoding.render import CallLike, render_answer, render_calls
+
+__all__ = ["CallLike", "ChunkEncoder", "render_answer", "render_calls", "to_chat_completion"]

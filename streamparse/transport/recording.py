@@ -1,0 +1,128 @@
+"""Recordings: an answer as it arrived, piece by piece, with its timing, in a file that a person can read.
+
+JSON Lines. The first line is the header and begins with ``{"streamparse":``; every other line is a piece::
+
+    {"streamparse": "recording", "version": 1, "title": "…", "dialect": "minimax_m2", "start": "reasoning", …}
+    {"at": 0.412, "text": "The"}
+    {"at": 0.431, "text": " user"}
+
+``at`` counts seconds from the start of the answer and never falls. The texts, joined, are the raw output of the model.
+No clock and no file is touched here: ``RecordingReader`` takes text in pieces of any size, ``write`` returns text.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from itertools import chain
+from typing import Any, Literal, TypeVar
+
+import msgspec
+
+from streamparse.errors import UsageError
+from streamparse.events import json_text
+
+MAGIC = '{"streamparse":'
+"""How a recording begins."""
+
+
+class Header(msgspec.Struct, frozen=True, kw_only=True):
+    """What the pieces are, and how to decode them.
+
+    ``dialect``, ``start``, ``tools`` and ``finish_reason`` are the arguments of a decoder and its ``close``. ``look``
+    says what is worth watching; ``expected`` says what has to come out, and belongs to whoever checks it.
+    """
+
+    streamparse: Literal["recording"] = "recording"
+    version: Literal[1] = 1
+    title: str = ""
+    look: str = ""
+    dialect: str = "minimax_m2"
+    start: Literal["text", "reasoning"] = "text"
+    finish_reason: str | None = None
+    tools: list[dict[str, Any]] | None = None
+    expected: dict[str, Any] | None = None
+
+
+class Piece(msgspec.Struct, frozen=True):
+    """What arrived at once. ``at`` is in seconds from the start of the answer."""
+
+    at: float
+    text: str
+
+
+_T = TypeVar("_T")
+
+_HEADER = msgspec.json.Decoder(Header)
+_PIECE = msgspec.json.Decoder(Piece)
+
+
+def is_recording(beginning: str) -> bool | None:
+    """Whether text that begins like this is a recording; None while it is too short to tell."""
+    if beginning.startswith(MAGIC):
+        return True
+    return None if MAGIC.startswith(beginning) else False
+
+
+class RecordingReader:
+    """Reads a recording that comes in pieces of any size. ``feed`` and ``close`` return the recorded pieces.
+
+    ``header`` is None until its line is complete. Raises ``UsageError``, with the line, for what is no recording.
+    """
+
+    def __init__(self) -> None:
+        self.header: Header | None = None
+        self._open: list[str] = []  # the line that is not complete yet
+        self._line = 0
+        self._at = 0.0
+
+    def feed(self, text: str) -> list[Piece]:
+        """The pieces whose lines this text completes."""
+        *complete, rest = text.split("\n")
+        pieces: list[Piece] = []
+        for part in complete:
+            self._open.append(part)
+            pieces += self._read_line()
+        self._open.append(rest)
+        return pieces
+
+    def close(self) -> list[Piece]:
+        """The end of the file; the last line needs no line break."""
+        pieces = self._read_line()
+        if self.header is None:
+            raise UsageError('line 1: expected the header {"streamparse": "recording", "version": 1, …}, found nothing')
+        return pieces
+
+    def _read_line(self) -> list[Piece]:
+        line = "".join(self._open)
+        self._open.clear()
+        self._line += 1
+        if not line.strip():
+            return []
+        if self.header is None:
+            self.header = self._decode(_HEADER, line, 'the header {"streamparse": "recording", "version": 1, …}')
+            return []
+        piece = self._decode(_PIECE, line, 'a piece {"at": seconds, "text": "…"}')
+        if piece.at < self._at:
+            raise UsageError(f"line {self._line}: expected 'at' to be at least {self._at:g}, found {piece.at:g}")
+        self._at = piece.at
+        return [piece]
+
+    def _decode(self, decoder: msgspec.json.Decoder[_T], line: str, expected: str) -> _T:
+        try:
+            return decoder.decode(line)
+        except (msgspec.DecodeError, UnicodeEncodeError) as error:
+            raise UsageError(f"line {self._line}: expected {expected}: {error}") from None
+
+
+def read(text: str) -> tuple[Header, list[Piece]]:
+    """A whole recording. Raises ``UsageError``, with the line, for what is none."""
+    reader = RecordingReader()
+    pieces = reader.feed(text) + reader.close()
+    assert reader.header is not None
+    return reader.header, pieces
+
+
+def write(header: Header, pieces: Iterable[Piece]) -> str:
+    """The text of a recording: what ``read`` reads back into equal values."""
+    items: Iterable[Header | Piece] = chain([header], pieces)
+    return "".join(f"{json_text(msgspec.to_builtins(item))}\n" for item in items)
