@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, TextIO
 from streamparse.errors import StreamparseError
 
 if TYPE_CHECKING:
-    from streamparse.commands.chunks import Cut
+    from streamparse.commands.cutting import Cut
 
 OK, FAILED, MISUSE, INTERRUPTED, BROKEN_PIPE = 0, 1, 2, 130, 141
 
@@ -98,8 +98,10 @@ def _add_demo(parser: argparse.ArgumentParser) -> None:
 
 
 def _cut(text: str) -> Cut:
-    if text == "token" or text == "all":
-        return text
+    if text == "token":
+        return "token"
+    if text == "all":
+        return "all"
     number = int(text) if text.isascii() and text.isdigit() else 0
     if number < 1:
         raise argparse.ArgumentTypeError(f"expected a number of characters from 1, 'token' or 'all', not {text!r}")

@@ -85,16 +85,24 @@ class LiveView:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None, /
     ) -> None:
+        """What is still open, because the answer was broken off, stays where it is."""
+        with self._lock:
+            lines = list(self._spaced(self._end_prose()))
+        lines += self._rows()
         self._live.stop()
+        if lines:
+            self._console.print(*lines, sep="\n")
 
     def show(self, events: Iterable[Event]) -> None:
         """More events."""
-        for event in events:
-            self.tally.count(event)
-            with self._lock:
-                done = list(self._take(event))
-            for block, line in done:
-                self._print(block, line)
+        lines: list[Line] = []
+        with self._lock:
+            for event in events:
+                self.tally.count(event)
+                lines += self._spaced(self._take(event))
+        if lines:
+            self._live.refresh()  # the growing lines without what is complete, before that is printed above them
+            self._console.print(*lines, sep="\n")
 
     def heading(self, title: str, note: str) -> None:
         """What comes next, and what to look at."""
@@ -106,13 +114,16 @@ class LiveView:
 
     def remark(self, words: str, good: bool) -> None:
         """A word about what came."""
-        self._print("remark", Line(one_line(words), "green" if good else "bold red"))
+        mark, style = ("✓", "green") if good else ("✗", "bold red")
+        self._console.print(*self._spaced([("remark", Line(f"{mark} {one_line(words)}", style))]), sep="\n")
 
-    def _print(self, block: str, line: Line) -> None:
-        if self._last not in ("", block):
-            self._console.print()
-        self._last = block
-        self._console.print(line)
+    def _spaced(self, lines: Iterable[tuple[str, Line]]) -> Iterator[Line]:
+        """The lines, with a blank one between different blocks."""
+        for block, line in lines:
+            if self._last not in ("", block):
+                yield Line()
+            self._last = block
+            yield line
 
     # What is complete
 
@@ -178,14 +189,18 @@ class LiveView:
 
     def _growing(self) -> RenderableType:
         """The lines that are drawn anew, fewer than the screen has. Called by the thread of rich, too."""
-        with self._lock:
-            rows = [row for call in self._calls.values() for row in call.rows()]
-            if self._prose.block:
-                rows += self._prose.rows(self._console.width)
+        rows = self._rows()
         most = max(self._console.height - 4, 4)
         if len(rows) > most:
             rows = [rows[0], Line(f"    … {len(rows) - most + 2:,} rows above", "dim"), *rows[2 - most :]]
         return Group(*rows)
+
+    def _rows(self) -> list[Line]:
+        with self._lock:
+            rows = [row for call in self._calls.values() for row in call.rows()]
+            rows += self._prose.rows(self._console.width)
+            blank = bool(rows) and self._last not in ("", self._prose.block)
+            return [Line(), *rows] if blank else rows
 
 
 class _Prose:
@@ -217,9 +232,11 @@ class _Prose:
         self.block, self._line, self._blank, self._begun = "", "", 0, False
 
     def rows(self, width: int) -> list[Line]:
-        """The open line: as much of its end as fills three rows."""
+        """The open line: as much of its end as fills about three rows."""
+        if not self._line:
+            return []
         tail = visible(self._line[-3 * width :])
-        return [Line(tail + _CURSOR, self._style)] if self._line else []
+        return [*(Line() for _ in range(self._blank)), Line(tail + _CURSOR, self._style)]
 
     def _lines(self, text: str) -> Iterator[Line]:
         if not text.strip():

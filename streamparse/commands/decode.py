@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from streamparse.commands.chunks import Cut, pieces
+from streamparse.commands.cutting import Cut, pieces
 from streamparse.commands.sinks import Format, default_format, open_sink
 from streamparse.commands.sources import Source, open_source, paced, read_whole
 from streamparse.decoding.native import NativeDecoder

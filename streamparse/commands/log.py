@@ -49,7 +49,7 @@ from streamparse.events import (
 )
 
 SHORT = 100
-"""Characters of a string that is shown beside its name, in quotes. A longer one, or one of several lines, stands below."""
+"""Characters of a string that is shown beside its name, in quotes. Longer ones, and several lines, stand below."""
 
 _LABEL = 9
 
@@ -116,8 +116,8 @@ class TextLog:
             case Failed(error):
                 self._error(error)
             case Deviated(index, deviation):
-                call = "" if index is None else f"call {index}: "
-                self._lines("deviation", [call + deviation_words(deviation)])
+                where = "" if index is None else f"call {index}: "
+                self._lines("deviation", [where + deviation_words(deviation)])
             case Ended():
                 self._lines("end", [self.tally.words()])
             case _:

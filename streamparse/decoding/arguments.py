@@ -40,12 +40,13 @@ The rules, where they leave something open:
 
 from __future__ import annotations
 
-from collections import deque
+import sys
 from collections.abc import Callable
 from typing import Any, Final, Literal, TypeAlias
 
-from streamparse.decoding import jsontext, repair as repairs
-from streamparse.decoding.jsontext import DELIMITERS, FOREIGN, LITERALS, NUMBER, Phase, body, decoded, shown
+from streamparse.decoding import jsontext
+from streamparse.decoding import repair as repairs
+from streamparse.decoding.jsontext import DELIMITERS, FOREIGN, LITERALS, MAX_NUMBER, NUMBER, Phase, shown
 from streamparse.errors import ClosedError, UsageError
 from streamparse.events import ArgumentDelta, ArgumentValue, Deviated, ErrorCode, ErrorDetail, Path
 from streamparse.limits import DEFAULT_LIMITS, EXCERPT, Limits
@@ -58,13 +59,20 @@ Root: TypeAlias = Literal["object", "container", "any"]
 
 _Out: TypeAlias = list[JsonEvent]
 _Read: TypeAlias = "Callable[[JsonDecoder, str, int, _Out], int]"
-_Container: TypeAlias = dict[str, Any] | list[Any]
 
-_SMALL: Final = 512
-"""A chunk of fewer characters may take the fast path. Tokens are small; what is larger is cheap per character anyway."""
+_MANY: Final = 512
+"""So many small chunks, or characters in one chunk, are read before stock is taken: pieces joined, the limit looked at. It
+bounds what small strings cost in memory. A token is much smaller; a larger chunk is cheap per character anyway."""
 
-_MANY: Final = 128
-"""So many chunks are kept one by one before they are joined: it bounds what small strings cost in memory."""
+_SHORT: Final = 40
+"""Characters of a key that a message shows."""
+
+_EASY: Final = 300
+"""Characters of an integer that no interpreter refuses to read, however its own bound is set."""
+
+# What the limit is when nothing may be read any more.
+_FAILED: Final = -1
+_CLOSED: Final = -2
 
 
 class JsonDecoder:
@@ -79,29 +87,29 @@ class JsonDecoder:
         if reader.state == "complete": use(reader.value)
         else: report(reader.error)
 
-    ``feed`` and ``close`` return ``ArgumentDelta`` for the characters of string values, ``ArgumentValue`` for each value at
-    any depth when it is complete, and ``Deviated`` for each repair. The root itself is announced only if it has a ``path``.
-    They never raise on any text; what is wrong is in ``error``, and nothing is read behind it.
+    ``feed`` and ``close`` return ``ArgumentDelta`` for the characters of string values, ``ArgumentValue`` for each value
+    at any depth when it is complete, and ``Deviated`` for each repair. The root itself is announced only if it has a
+    ``path``. No text makes them raise; what is wrong is in ``error``, and nothing is read behind it.
 
-    Options: ``index`` and ``path`` go into the events (``path`` stands before each path); ``repair`` is the tier of tolerance (J5,
-    ``streamparse.decoding.repair``); ``root`` says what the value may be: an object, an object or an array, or anything.
+    Options: ``index`` and ``path`` go into the events (``path`` stands before each path); ``repair`` is the tier of
+    tolerance (J5, ``streamparse.decoding.repair``); ``root`` says what the value may be: an ``"object"``, a
+    ``"container"`` (an object or an array), or ``"any"`` value.
     """
 
     __slots__ = (
-        "_base",
-        "_body",
-        "_closed",
-        "_token",
+        "_before",
         "_container",
         "_delimiters",
+        "_depth",
         "_fenced",
         "_growing",
         "_held",
         "_inside",
         "_key",
-        "_limit","_depth","_dead",
+        "_known",
+        "_limit",
+        "_many",
         "_member",
-        "_opened",
         "_path",
         "_phase",
         "_pieces",
@@ -109,14 +117,14 @@ class JsonDecoder:
         "_reading",
         "_recent",
         "_repair",
-        "_offset",
         "_root",
         "_root_kind",
-        "_run",
         "_solid",
         "_stack",
         "_start",
-        "_near",
+        "_taken",
+        "_token",
+        "_tolerant",
         "end",
         "error",
         "in_string",
@@ -151,42 +159,41 @@ class JsonDecoder:
         """Where the root value starts in the input, once it has."""
         self.end: int | None = None
         """Where the root value ends, once it is complete."""
-        self._limit = limits.arguments
-        self._depth = limits.depth
         self._repair = repair
         self._root_kind = root
-        self._closed = False
-        self._dead = False
+        self._depth = limits.depth
+        self._limit = limits.arguments
 
-        self._place: _Place = _ROOTS[root]
+        self._place = _ROOTS[root]
         self._inside: _Read | None = None
         self._held = ""
         self._fenced = False
 
         self._root: Any = None
-        self._container: _Container | None = None  # the innermost open one
-        self._stack: list[_Container | None] = []  # the ones around it
+        self._container: Any = None  # the innermost open one
+        self._stack: list[Any] = []  # the ones around it, outermost first: None, the root, ...
         self._path = path  # of the innermost open container
-        self._member = path  # of the value that is read or comes next
-        self._key = ""  # its key, in an object
-        self._start = 0  # offset of the string or number that is read
-        self._opened = 0  # offset of the container that is a member of the root, and open
-
-        self._growing: Path | None = None  # the fast path is open: the path of the string
-        self._run: list[str] = []  # chunks that it took: raw text and characters at once
-        self._offset = 0  # characters before them
-        self._near = limits.arguments - _MANY * _SMALL  # from here on each chunk is compared with the limit
+        self._key = ""  # the last key
+        self._member = path  # the path of the last key, or of the string that is read
 
         self._reading: Literal["", "key", "value"] = ""
-        self._pieces: list[str] = []  # of the string or number that is read
-        self._solid = 0  # how many of them are blocks
-        self._body = body(False)
+        self._pieces: list[str] = []  # the characters of the string that is read
+        self._solid = 0  # how many pieces are blocks
+        self._tolerant = False  # it has had a raw control character
+        self._growing: Path | None = None  # its path, if the fast path may go on with it
+        self._start = 0  # the offset of the member of the root that is read, if it is a string or container
         self._phase = NUMBER
-        self._token=''
+        self._token = ""  # the text of the number that is read
         self._delimiters = DELIMITERS | set("/`") if repair else DELIMITERS
-        self._recent: deque[str] = deque(maxlen=EXCERPT)  # the chunks before this one, for excerpts
 
-    # The caller's side ---------------------------------------------------------------------------------------------
+        self._recent: list[str] = []  # the last chunks; the very last is the one that is read
+        self._taken = 0  # the first of them that the fast path took, and that is not in _pieces
+        self._before = 0  # characters before those
+        self._known = 0  # ... and that many of those, counted
+        self._many = 0
+        self._set_pace(self._limit)
+
+    # The caller's side ------------------------------------------------------------------------------------------------
 
     def feed(self, text: str) -> list[JsonEvent]:
         """More text. Returns what it makes certain; the list belongs to the caller.
@@ -198,41 +205,37 @@ class JsonDecoder:
             and '"' not in text
             and "\\" not in text
             and text.isprintable()
-            and 0 < len(text) < _SMALL
-            and len(run := self._run) < _MANY
+            and len(text) + len(recent := self._recent) < self._many
+            and text
         ):
-            run.append(text)
+            recent.append(text)
             return [ArgumentDelta(self.index, path, text)]
         return self._feed(text)
 
     def close(self) -> list[JsonEvent]:
-        """The end of the text: decides whether it was complete. Once; after that it returns nothing."""
+        """The end of the text: decides whether it was complete. Once; a second time it returns nothing."""
         out: _Out = []
-        if self._closed:
-            return out
-        if self._run:
-            self._settle()
-        self._closed = True
-        if self.error is None:
+        if self._limit != _CLOSED and self.error is None:
             self._end_of_text(out)
-        self._inside, self._growing, self._held = None, None, ""
+        self._stop(_CLOSED)
         return out
 
     @property
     def state(self) -> State:
-        """``empty`` (nothing but white space so far), ``incomplete``, ``complete`` (only white space may follow) or ``invalid``."""
-        if self.error is not None and self.error.code is not ErrorCode.UNTERMINATED_JSON:
-            return "invalid"
+        """``empty`` (nothing but white space so far), ``incomplete``, ``complete`` (only white space may follow) or
+        ``invalid``."""
+        if self.error is not None:
+            return "incomplete" if self.error.code is ErrorCode.UNTERMINATED_JSON else "invalid"
         if self._place is _END and not self._held and self._inside in (None, JsonDecoder._line_comment):
             return "complete"
         untouched = self._place is _ROOTS[self._root_kind] and self._inside is None and not self._held
-        return "empty" if untouched and not self._fenced else "incomplete"
+        return "empty" if untouched else "incomplete"
 
     @property
     def value(self) -> Any:
-        """The value. It is the object that the events showed, not a copy. Raises ``UsageError`` unless it is complete."""
+        """The value; the object that the events showed, not a copy. Raises ``UsageError`` unless it is complete."""
         if self.state != "complete":
-            raise UsageError(f"the JSON text is {self.state}: there is no value; look at .error, or at .partial")
+            raise UsageError(f"the JSON text is {self.state}, so it has no value; see .error and .partial")
         return self._root
 
     @property
@@ -240,195 +243,233 @@ class JsonDecoder:
         """What is certain so far, as a copy that belongs to the caller; None if that is nothing.
 
         Strings show the characters that have come. A number or a literal appears when it is complete, a key with its
-        value (J1). A later view only grows. Costs time in the size of the value, not of the stream.
+        value (J1). A later view only grows. The cost is in the size of the view, and only for those who ask.
         """
         text = self._string_so_far()
         if self._container is None:
             return _copied(self._root, None)[0] if text is None else text
-        root, open_ = _copied(self._root, self._container)
-        if text is not None:
-            if isinstance(open_, dict):
-                open_[self._key] = text
-            else:
-                open_.append(text)
+        root, container = _copied(self._root, self._container)
+        if text is None:
+            return root
+        if isinstance(container, dict):
+            container[self._key] = text
+        else:
+            container.append(text)
         return root
 
     def _string_so_far(self) -> str | None:
-        return "".join(self._pieces + self._run) if self._reading == "value" else None
+        if self._reading != "value":
+            return None
+        return "".join(self._pieces if self._growing is None else self._pieces + self._recent[self._taken :])
 
-    # The machine ---------------------------------------------------------------------------------------------------
+    # The machine ------------------------------------------------------------------------------------------------------
 
-    def _feed(self, chunk: str) -> list[JsonEvent]:
-        if self._run:
-            self._settle()
-        if self._dead:
-            return self._refuse()
-        self._base = base = self._offset
-        self._offset = base + len(chunk)
-        if self._offset > self._limit:
-            return self._over(chunk)
-        out: _Out = []
+    def _feed(self, text: str) -> list[JsonEvent]:
         if self._held:
-            text = self._take_held(chunk)
-        else:
-            text = chunk
-        if self._inside is None:
-            pos = 0
-        else:
-            pos = self._inside(self, text, 0, out)
-        place = self._place
+            text = self._held + text
+            self._held = ""
+        recent = self._recent
+        recent.append(text)
         end = len(text)
+        if end + len(recent) > self._many and (left := self._take_stock(text)) < end:
+            return self._overflow(text, left)
+        out: _Out = []
+        inside = self._inside
+        pos = 0 if inside is None else inside(self, text, 0, out)
+        place = self._place
         while pos < end:
             step = place[text[pos]]
-            if type(step) is _Place:
-                self._place = place = step
+            if step is None:  # a blank
                 pos += 1
             else:
                 pos = step(self, text, pos, out)
                 place = self._place
-        self._recent.append(chunk if end < _SMALL else chunk[-EXCERPT:])
         return out
 
-    def _refuse(self) -> list[JsonEvent]:
-        if self._closed:
-            raise ClosedError("the reader is closed; make a new one for the next text")
-        return []
+    def _hold(self, text: str, pos: int) -> int:
+        """Keep the end of the chunk for the next one."""
+        self._held = text[pos:]
+        self._recent[-1] = text[:pos]
+        return len(text)
 
-    def _take_held(self, chunk: str) -> str:
-        text = self._held + chunk
-        self._base -= len(self._held)
-        self._held = ""
-        return text
-
-    def _over(self, chunk: str) -> list[JsonEvent]:
-        """A chunk that goes beyond the limit: read what it leaves."""
-        self._offset -= len(chunk)
-        left = self._limit - self._offset
-        out = self._feed(chunk[:left])
-        if self.error is None:
-            self._base = self._offset
-            self._offset += 1
-            reason = f"more than {self._limit} characters (limits.arguments)"
-            self._fail(ErrorCode.LIMIT_EXCEEDED, reason, chunk[left:], 0)
-        return out
+    def _base(self) -> int:
+        """The offset of the chunk that is read. Each chunk is counted once, when somebody asks."""
+        recent, known = self._recent, self._known
+        last = len(recent) - 1
+        if known < last:
+            self._before += sum(map(len, recent[known:last]))
+            self._known = last
+        return self._before
 
     def _settle(self) -> None:
         """Put what the fast path took where the rest of the machine looks for it."""
-        text = "".join(self._run)
-        self._run.clear()
-        self._offset += len(text)
-        self._pieces.append(text)
-        self._recent.append(text[-EXCERPT:])
+        recent = self._recent
+        if (last := len(recent) - 1) > self._taken:
+            self._pieces.append("".join(recent[self._taken : last]))
+            self._taken = last
 
-    def _compact(self) -> None:
-        """Join small pieces into a block."""
-        solid = self._solid = self._solid + 1
-        self._pieces[solid - 1 :] = ["".join(self._pieces[solid - 1 :])]
+    def _take_stock(self, text: str) -> int:
+        """Join small pieces, forget the input but for its end, and say how much of the chunk may be read."""
+        recent, taken = self._recent, self._taken
+        if self._growing is not None and len(recent) - 1 > taken:
+            self._settle()
+            recent[taken:-1] = self._pieces[-1:]  # they are joined already
+        left = self._limit - self._base()
+        recent[:-1] = [self._excerpt("")]
+        self._known = self._taken = 1
+        solid = self._solid
+        if len(self._pieces) > solid:
+            self._pieces[solid:] = ["".join(self._pieces[solid:])]
+            self._solid = solid + 1
+        self._set_pace(left - len(text))
+        return left
+
+    def _set_pace(self, left: int) -> None:
+        """Near the limit stock is taken at each chunk, so that the limit is exact whatever the chunks are."""
+        self._many = _MANY if left > _MANY * _MANY else 0
+
+    def _overflow(self, text: str, left: int) -> list[JsonEvent]:
+        """The chunk goes beyond the limit, or comes after an error or ``close``, behind which nothing may be read."""
+        self._recent.pop()
+        if self._limit == _CLOSED:
+            raise ClosedError("feed after close: a reader reads one text; make a new one for the next")
+        if self.error is not None:
+            return []
+        out = self.feed(text[:left])
+        if self.error is None:
+            reason = f"more than {self._limit} characters (limits.arguments)"
+            held = len(self._held)
+            self._recent.append(self._held + text[left])
+            self._fail(ErrorCode.LIMIT_EXCEEDED, reason, held)
+        return out
+
+    def _stop(self, limit: int) -> None:
+        """Nothing is read from here on."""
+        if self._growing is not None:
+            self._recent.append("")
+            self._settle()
+        self._inside = self._growing = None
+        self._held = ""
+        self._recent.clear()
+        self._limit = limit
+        self._many = -1
 
     def _end_of_text(self, out: _Out) -> None:
-        self._base = self._offset
-        if self._inside is JsonDecoder._number and self._container is None and self._phase.kind:
-            self._end_number("", 0, out)
+        self._recent.append(self._held)
+        if self._inside is JsonDecoder._more_number and self._container is None and self._phase.kind:
+            self._more_number("\n", 0, out)
         if self.error is None and self.state == "incomplete":
-            reason, expected = self._open_end()
-            self._fail(ErrorCode.UNTERMINATED_JSON, reason, "", 0, expected=expected)
+            reason, expected = self._cut()
+            self._fail(ErrorCode.UNTERMINATED_JSON, reason, len(self._held), expected=expected)
 
-    def _open_end(self) -> tuple[str, tuple[str, ...]]:
+    def _cut(self) -> tuple[str, tuple[str, ...]]:
         """What the end of the text cuts, and what would have gone on."""
         if self._reading:
             return f"end of text inside a {'string' if self._reading == 'value' else 'key'}", ("'\"'",)
-        if self._inside is JsonDecoder._number:
-            return "end of text inside a number", self._phase.expected or self._after()
+        if self._inside is JsonDecoder._more_number:
+            return "end of text inside a number", self._phase.expected or ("a digit", *self._after())
         if self._inside is JsonDecoder._block_comment:
             return "end of text inside a comment", ("'*/'",)
         return "end of text", self._place.expected
 
     def _after(self) -> tuple[str, ...]:
+        """What may follow a value here."""
+        if self._container is None:
+            return _END.expected
         return (_AFTER_MEMBER if type(self._container) is dict else _AFTER_ITEM).expected
 
-    # Errors --------------------------------------------------------------------------------------------------------
+    # Errors -----------------------------------------------------------------------------------------------------------
 
     def _fail(
         self,
         code: ErrorCode,
         reason: str,
-        text: str,
         pos: int,
         *,
-        at: int | None = None,
+        start: int | None = None,
         path: Path | None = None,
         expected: tuple[str, ...] = (),
     ) -> int:
-        """The error that the character at ``pos`` shows; ``at`` is its offset in the input, if that is not the same."""
-        if path is None:
-            path = self._member if self._reading != "key" and self._place.member else self._path
-        offset = self._base + pos
+        """The character at ``pos`` of the chunk shows an error, which began at ``start``. Returns a position behind any."""
         self.error = ErrorDetail(
             code,
             reason,
-            offset if at is None else at,
+            self._base() + (pos if start is None else start),
             expected=expected,
-            excerpt=self._excerpt(text, pos + 1),
-            path=path,
+            excerpt=jsontext.printable(self._excerpt(self._recent[-1][: pos + 1])),
+            path=self._here() if path is None else path,
         )
-        self._inside, self._growing, self._held = None, None, ""
         self.in_string = False
-        return len(text)
+        self._stop(_FAILED)
+        return sys.maxsize
 
-    def _excerpt(self, text: str, end: int) -> str:
-        """The last characters before ``end``. Surrogates become U+FFFD: an error has to be printable."""
-        piece = text[:end]
-        if len(piece) < EXCERPT:
-            before = "".join(self._recent)
-            piece = before[: len(before) - ...] + piece
-        return jsontext.SURROGATE.sub("\ufffd", piece[-EXCERPT:])
+    def _here(self) -> Path:
+        """The path of the value that is awaited or read; of its container, if there is none."""
+        if self._reading == "key" or not self._place.member:
+            return self._path
+        if type(self._container) is list:
+            return self._path + (len(self._container),)
+        return self._member
+
+    def _excerpt(self, text: str) -> str:
+        """The last characters up to the end of ``text``, which belongs to the chunk that is read."""
+        before = "".join(self._recent[:-1])[-EXCERPT:] if len(text) < EXCERPT else ""
+        return (before + text)[-EXCERPT:]
 
     def _reject(self, text: str, pos: int, out: _Out) -> int:
         place = self._place
         if place.code is ErrorCode.TRAILING_TEXT:
             reason = "text after the value"
         else:
-            reason = FOREIGN.get(text[pos], "") if place.member else ""
-        return self._fail(
-            place.code, reason or f"unexpected {shown(text[pos])!r}", text, pos, expected=place.expected
-        )
+            reason = (place.member and FOREIGN.get(text[pos])) or f"unexpected {shown(text[pos])}"
+        return self._fail(place.code, reason, pos, expected=place.expected)
 
     def _reject_root(self, text: str, pos: int, out: _Out) -> int:
         kind = _KINDS.get(text[pos], "a number")
         wanted = "an object" if self._root_kind == "object" else "an object or an array"
         reason = f"the top level is {kind}, not {wanted}"
-        return self._fail(ErrorCode.NOT_AN_OBJECT, reason, text, pos, expected=self._place.expected)
+        return self._fail(ErrorCode.NOT_AN_OBJECT, reason, pos, expected=self._place.expected)
 
-    # Between words -------------------------------------------------------------------------------------------------
+    # Containers -------------------------------------------------------------------------------------------------------
 
     def _space(self, text: str, pos: int, out: _Out) -> int:
-        match = jsontext.SPACE.match(text, pos)
-        return match.end() if match else pos
+        """A line break, and the indentation after it."""
+        return jsontext.SPACE.match(text, pos).end()  # type: ignore[union-attr]  # it always matches
 
-    # Containers ----------------------------------------------------------------------------------------------------
+    def _comma_in_object(self, text: str, pos: int, out: _Out) -> int:
+        self._place = _KEY
+        return pos + 1
+
+    def _comma_in_array(self, text: str, pos: int, out: _Out) -> int:
+        self._place = _ITEM
+        return pos + 1
+
+    def _colon(self, text: str, pos: int, out: _Out) -> int:
+        self._place = _VALUE
+        return pos + 1
 
     def _open_object(self, text: str, pos: int, out: _Out) -> int:
-        return self._open({}, _FIRST_KEY, text, pos)
+        return self._open({}, _FIRST_KEY, pos)
 
     def _open_array(self, text: str, pos: int, out: _Out) -> int:
-        return self._open([], _FIRST_ITEM, text, pos)
+        return self._open([], _FIRST_ITEM, pos)
 
-    def _open(self, container: _Container, place: _Place, text: str, pos: int) -> int:
+    def _open(self, container: Any, place: _Place, pos: int) -> int:
         stack, parent = self._stack, self._container
         if len(stack) >= self._depth:
-            reason = f"nesting deeper than a depth of {self._depth} (limits.depth)"
-            return self._fail(ErrorCode.LIMIT_EXCEEDED, reason, text, pos)
+            reason = f"nesting deeper than {self._depth} levels, the greatest depth (limits.depth)"
+            return self._fail(ErrorCode.LIMIT_EXCEEDED, reason, pos)
         if type(parent) is dict:
             parent[self._key] = container
             self._path = self._member
-        elif parent is not None:
-            self._path = self._path + (len(parent),)
-            parent.append(container)  # type: ignore[union-attr]
-        else:
+        elif parent is None:
             self._root = container
-            self.start = self._base + pos
-        if len(stack) == 1:
-            self._opened = self._base + pos
+            self.start = self._base() + pos
+        else:
+            self._path = self._path + (len(parent),)
+            parent.append(container)
+        if parent is self._root:
+            self._start = self._base() + pos
         stack.append(parent)
         self._container = container
         self._place = place
@@ -442,46 +483,47 @@ class JsonDecoder:
             return self._end_root(container, pos, out)
         out.append(ArgumentValue(self.index, path, container))
         self._path = path[:-1]
-        if type(parent) is dict:
-            self._place = _AFTER_MEMBER
-            if parent is self._root:
-                self.spans[path[-1]] = (self._opened, self._base + pos)  # type: ignore[index]
-        else:
+        if type(parent) is list:
             self._place = _AFTER_ITEM
+            return pos
+        self._place = _AFTER_MEMBER
+        if parent is self._root:
+            self.spans[path[-1]] = (self._start, self._base() + pos)  # type: ignore[index]  # a key
         return pos
 
     def _shut_after_comma(self, text: str, pos: int, out: _Out) -> int:
-        if not self._repaired(repairs.TRAILING_COMMA, self._base + pos, self._path, out):
+        if not self._repaired(repairs.TRAILING_COMMA, pos, self._path, out):
             return self._reject(text, pos, out)
         return self._shut(text, pos, out)
 
     def _put(self, value: Any, start: int, end: int, out: _Out) -> int:
-        """A string, number or literal is complete; ``start`` and ``end`` are offsets in the input less ``_base``."""
+        """A string, number or literal is complete. It began at ``start``, counted from the chunk that is read."""
         container = self._container
+        if type(container) is list:
+            out.append(ArgumentValue(self.index, self._path + (len(container),), value))
+            container.append(value)
+            self._place = _AFTER_ITEM
+            return end
         if container is None:
             self._root = value
-            self.start = self._base + start
+            self.start = self._base() + start
             return self._end_root(value, end, out)
-        if type(container) is dict:
-            out.append(ArgumentValue(self.index, self._member, value))
-            container[self._key] = value
-            self._place = _AFTER_MEMBER
-            if container is self._root:
-                self.spans[self._key] = (self._base + start, self._base + end)
-        else:
-            out.append(ArgumentValue(self.index, self._path + (len(container),), value))
-            container.append(value)  # type: ignore[union-attr]
-            self._place = _AFTER_ITEM
+        out.append(ArgumentValue(self.index, self._member, value))
+        container[self._key] = value
+        self._place = _AFTER_MEMBER
+        if container is self._root:
+            base = self._base()
+            self.spans[self._key] = (base + start, base + end)
         return end
 
     def _end_root(self, value: Any, end: int, out: _Out) -> int:
-        self.end = self._base + end
+        self.end = self._base() + end
         self._place = _FENCE_END if self._fenced else _END
         if self.path:
             out.append(ArgumentValue(self.index, self.path, value))
         return end
 
-    # Strings -------------------------------------------------------------------------------------------------------
+    # Strings ----------------------------------------------------------------------------------------------------------
 
     def _open_string(self, text: str, pos: int, out: _Out) -> int:
         container = self._container
@@ -492,14 +534,14 @@ class JsonDecoder:
         value = text[start:] if end < 0 else text[start:end]
         if not value.isprintable() or "\\" in value:
             self._begin("value", pos)
-            return self._more_body(text, start, out)
+            return self._read_body(text, start, out)
         if value:
             out.append(ArgumentDelta(self.index, self._member, value))
         if end >= 0:
             return self._put(value, pos, end + 1, out)
         self._begin("value", pos)
         self._pieces.append(value)
-        return self._suspend(len(text))
+        return self._suspend(text)
 
     def _open_key(self, text: str, pos: int, out: _Out) -> int:
         start = pos + 1
@@ -507,157 +549,142 @@ class JsonDecoder:
         key = text[start:] if end < 0 else text[start:end]
         if not key.isprintable() or "\\" in key:
             self._begin("key", pos)
-            return self._more_body(text, start, out)
+            return self._read_body(text, start, out)
         if end >= 0:
-            return self._end_key(key, text, pos, end + 1)
+            return self._end_key(key, end)
         self._begin("key", pos)
         self._pieces.append(key)
-        return self._suspend(len(text))
+        return self._suspend(text)
 
     def _begin(self, reading: Literal["key", "value"], pos: int) -> None:
-        """A string that the chunk does not end, or that is not plain."""
+        """A string that is not plain, or that the chunk does not end."""
         self._reading = reading
-        self._start = self._base + pos
-        self._body = body(False)
+        self._tolerant = False
+        if len(self._stack) < 2:
+            self._start = self._base() + pos
 
     def _more_string(self, text: str, pos: int, out: _Out) -> int:
+        """The next chunk of a string. What is not simple is left to ``_read_body``."""
+        if self._growing is not None:
+            self._settle()
         if "\\" in text:
-            if not text.isprintable() or "\\u" in text or text[-1] == "\\":
-                return self._more_body(text, pos, out)
-            try:
-                piece, end = jsontext.scanstring(text + '"', pos, True)
-            except ValueError:
-                return self._more_body(text, pos, out)
-            end -= 1
+            end, piece = jsontext.simple_escapes(text)
+            if end < 0:
+                return self._read_body(text, pos, out)
         else:
-            end = text.find('"', pos)
+            end = text.find('"')
             piece = text if end < 0 else text[:end]
-            if end<0: end=len(text)
             if not piece.isprintable():
-                return self._more_body(text, pos, out)
+                return self._read_body(text, pos, out)
+            end = len(piece)
         if piece:
             self._pieces.append(piece)
             if self._reading == "value":
                 out.append(ArgumentDelta(self.index, self._member, piece))
-        if end < len(text):
-            return self._end_string(text, end, out)
-        return self._suspend(end)
+        return self._end_string(end, out) if end < len(text) else self._suspend(text)
 
-    def _more_body(self, text: str, pos: int, out: _Out) -> int:
-        end = self._body.match(text, pos).end()  # type: ignore[union-attr]  # it always matches
+    def _read_body(self, text: str, pos: int, out: _Out) -> int:
+        end = jsontext.body_end(text, pos, self._tolerant)
         if end > pos:
-            piece = decoded(text, pos, end)
+            piece = jsontext.decoded(text, pos, end)
             self._pieces.append(piece)
             if self._reading == "value":
                 out.append(ArgumentDelta(self.index, self._member, piece))
         if end == len(text):
-            return self._suspend(end)
-        char = text[end]
-        if char == '"':
-            return self._end_string(text, end, out)
-        if char == "\\":
+            return self._suspend(text)
+        if text[end] == '"':
+            return self._end_string(end, out)
+        if text[end] == "\\":
             return self._half_escape(text, end)
         return self._raw_character(text, end, out)
 
-    def _suspend(self, pos: int) -> int:
+    def _suspend(self, text: str) -> int:
+        """The chunk ends inside the string."""
         self._inside = JsonDecoder._more_string
-        if self._reading == "value" and not self._held and self._offset < self._near:
+        if self._reading == "value" and not self._held:
             self._growing = self._member
+            self._taken = len(self._recent)
         else:
             self._growing = None
-        if len(self._pieces) > self._solid + _MANY: self._compact()
         self.in_string = True
-        return pos
+        return len(text)
 
-    def _end_string(self, text: str, pos: int, out: _Out) -> int:
+    def _end_string(self, pos: int, out: _Out) -> int:
         value = "".join(self._pieces)
         self._pieces.clear()
         self._solid = 0
         self._inside = self._growing = None
         self.in_string = False
-        start = self._start - self._base
-        if self._reading == "key":
-            self._reading = ""
-            return self._end_key(value, text, start, pos + 1)
-        self._reading = ""
+        reading, self._reading = self._reading, ""
+        if reading == "key":
+            return self._end_key(value, pos)
+        start = self._start - self._base() if len(self._stack) < 2 else 0
         return self._put(value, start, pos + 1, out)
 
-    def _end_key(self, key: str, text: str, start: int, end: int) -> int:
-        container = self._container
-        member = self._path + (key,)
-        if key in container:
+    def _end_key(self, key: str, pos: int) -> int:
+        self._member = self._path + (key,)
+        if key in self._container:
             reason = f"the key {_short(key)} was given before"
-            return self._fail(
-                ErrorCode.DUPLICATE_KEY, reason, text, end - 1, at=self._base + start, path=member
-            )
+            return self._fail(ErrorCode.DUPLICATE_KEY, reason, pos, path=self._member)
         self._key = key
-        self._member = member
         self._place = _COLON
-        return end
+        return pos + 1
 
     def _half_escape(self, text: str, pos: int) -> int:
         end = jsontext.escape_prefix(text, pos)
         if end == len(text):
-            self._held = text[pos:]
-            return self._suspend(end)
+            self._hold(text, pos)
+            return self._suspend(text)
         code, reason, expected = jsontext.escape_fault(text, pos, end)
-        return self._fail(code, reason, text, end, at=self._base + pos, expected=expected)
+        return self._fail(code, reason, end, start=pos, expected=expected)
 
     def _raw_character(self, text: str, pos: int, out: _Out) -> int:
         char = text[pos]
         if char >= "\ud800":
-            return self._fail(ErrorCode.LONE_SURROGATE, f"raw surrogate {shown(char)} in a string", text, pos)
+            return self._fail(ErrorCode.LONE_SURROGATE, f"raw surrogate {shown(char)} in a string", pos)
         path = self._member if self._reading == "value" else self._path
-        if not self._repaired(repairs.CONTROL_CHARACTER, self._base + pos, path, out):
+        if not self._repaired(repairs.CONTROL_CHARACTER, pos, path, out):
             reason = f"raw control character {shown(char)} in a string"
-            return self._fail(ErrorCode.INVALID_JSON, reason, text, pos)
-        self._body = body(True)
-        return self._more_body(text, pos, out)
+            return self._fail(ErrorCode.INVALID_JSON, reason, pos)
+        self._tolerant = True
+        return self._read_body(text, pos, out)
 
-    # Numbers and literals ------------------------------------------------------------------------------------------
+    # Numbers and literals ---------------------------------------------------------------------------------------------
 
     def _number(self, text: str, pos: int, out: _Out) -> int:
-        phase, start, end = self._phase, pos, len(text)
+        phase, start, end = NUMBER, pos, len(text)
         while pos < end and (step := phase[text[pos]]) is not None:
             phase = step
             pos += 1
-        token = self._token + text[start:pos] if self._token else text[start:pos]
-        if pos == end:
-            self._phase = phase
-            self._token = token
-            self._inside = JsonDecoder._number
-            if len(token) > 4300: return self._long_number(text)
-            return pos
-        if self._inside is not None:
-            self._inside = None
-            self._phase = NUMBER
-            self._token = ""
-        if phase.kind is int and text[pos] in self._delimiters and len(token)<600:
-            return self._put(int(token), pos - len(token), pos, out)
-        self._phase = phase
-        self._token = token
-        return self._end_number(text, pos, out)
+        if pos < end and phase.kind is int and pos - start < _EASY and text[pos] in self._delimiters:
+            return self._put(int(text[start:pos]), start, pos, out)
+        return self._end_number(text, pos, phase, text[start:pos], out)
 
-    def _long_number(self, text: str) -> int:
-        reason = f"a number of more than {jsontext.MAX_NUMBER} characters"
-        at = self._start + jsontext.MAX_NUMBER
-        return self._fail(ErrorCode.LIMIT_EXCEEDED, reason, text, at - self._base)
-
-    def _end_number(self, text: str, pos: int, out: _Out) -> int:
-        phase = self._phase
-        if phase.kind is None or (text and text[pos] not in self._delimiters):
-            expected = phase.expected or ("a digit", *self._after())
-            reason = (phase.kind is None and FOREIGN.get(text[pos])) or f"unexpected {shown(text[pos])!r} in a number"
-            return self._fail(ErrorCode.INVALID_JSON, reason, text, pos, expected=expected)
-        value = jsontext.number(self._token, phase.kind)
+    def _more_number(self, text: str, pos: int, out: _Out) -> int:
+        phase, end = self._phase, len(text)
+        while pos < end and (step := phase[text[pos]]) is not None:
+            phase = step
+            pos += 1
         self._inside = None
+        return self._end_number(text, pos, phase, self._token + text[:pos], out)
+
+    def _end_number(self, text: str, pos: int, phase: Phase, token: str, out: _Out) -> int:
+        start = pos - len(token)
+        if len(token) > MAX_NUMBER:
+            reason = f"a number of more than {MAX_NUMBER} characters"
+            return self._fail(ErrorCode.LIMIT_EXCEEDED, reason, start + MAX_NUMBER)
+        if pos == len(text):
+            self._phase, self._token, self._inside = phase, token, JsonDecoder._more_number
+            return pos
+        if phase.kind is None or text[pos] not in self._delimiters:
+            reason = (phase.kind is None and FOREIGN.get(text[pos])) or f"unexpected {shown(text[pos])} in a number"
+            expected = phase.expected or ("a digit", *self._after())
+            return self._fail(ErrorCode.INVALID_JSON, reason, pos, expected=expected)
+        value = jsontext.number(token, phase.kind)
         if value is None:
             code = ErrorCode.INVALID_JSON if phase.kind is float else ErrorCode.LIMIT_EXCEEDED
-            return self._fail(code, "number out of range", text, pos, at=self._start)
-        n=len(self._token)
-        self._phase = NUMBER
-        self._token = ""
-        return self._put(value, pos - n, pos, out)
+            return self._fail(code, "number out of range", pos, start=start)
+        return self._put(value, start, pos, out)
 
     def _literal(self, text: str, pos: int, out: _Out) -> int:
         word, value = LITERALS[text[pos]]
@@ -665,26 +692,24 @@ class JsonDecoder:
             return self._put(value, pos, pos + len(word), out)
         have = text[pos : pos + len(word)]
         if word.startswith(have):
-            self._held = have
-            return len(text)
+            return self._hold(text, pos)
         good = next(n for n, char in enumerate(have) if char != word[n])
-        reason = f"unexpected {shown(have[good])!r} in {word}"
-        return self._fail(ErrorCode.INVALID_JSON, reason, text, pos + good, expected=(f"'{word[good:]}'",))
+        reason = f"unexpected {shown(have[good])} in {word}"
+        return self._fail(ErrorCode.INVALID_JSON, reason, pos + good, expected=(f"'{word[good:]}'",))
 
-    # Repairs (J5, tier 1) ------------------------------------------------------------------------------------------
+    # Repairs (J5, tier 1) ---------------------------------------------------------------------------------------------
 
-    def _repaired(self, kind: str, offset: int, path: Path, out: _Out) -> bool:
+    def _repaired(self, kind: str, pos: int, path: Path, out: _Out) -> bool:
         if not repairs.allows(self._repair, kind):
             return False
-        out.append(Deviated(self.index, repairs.repaired(kind, offset, path)))
+        out.append(Deviated(self.index, repairs.repaired(kind, self._base() + pos, path)))
         return True
 
     def _slash(self, text: str, pos: int, out: _Out) -> int:
         opener = text[pos : pos + 2]
         if opener == "/" and repairs.allows(self._repair, repairs.COMMENT):
-            self._held = opener
-            return len(text)
-        if opener not in _COMMENTS or not self._repaired(repairs.COMMENT, self._base + pos, self._path, out):
+            return self._hold(text, pos)
+        if opener not in _COMMENTS or not self._repaired(repairs.COMMENT, pos, self._path, out):
             return self._reject(text, pos, out)
         self._inside = _COMMENTS[opener]
         return self._inside(self, text, pos + 2, out)
@@ -699,45 +724,40 @@ class JsonDecoder:
     def _block_comment(self, text: str, pos: int, out: _Out) -> int:
         end = text.find("*/", pos)
         if end < 0:
-            if text.endswith("*", pos):
-                self._held = "*"
-            return len(text)
+            return self._hold(text, len(text) - 1) if text.endswith("*", pos) else len(text)
         self._inside = None
         return end + 2
 
     def _fence(self, text: str, pos: int, out: _Out) -> int:
-        """Three backticks where a value may start, or after the value of an open fence."""
+        """Three backticks before the value, or after the value that they opened."""
         ticks = text[pos : pos + 3]
         if not repairs.allows(self._repair, repairs.CODE_FENCE):
             return self._reject(text, pos, out)
         if ticks != "```":
-            if "```".startswith(ticks) and pos + len(ticks) == len(text):
-                self._held = ticks
-                return len(text)
-            return self._reject(text, pos, out)
+            whole = not "```".startswith(ticks) or pos + len(ticks) < len(text)
+            return self._reject(text, pos, out) if whole else self._hold(text, pos)
         if self._place is _FENCE_END:
             self._place = _END
         else:
             self._fenced = True
             self._place = _FENCED_ROOTS[self._root_kind]
-            self._repaired(repairs.CODE_FENCE, self._base + pos, self.path, out)
+            self._repaired(repairs.CODE_FENCE, pos, self.path, out)
         return pos + 3
 
     def _fence_word(self, text: str, pos: int, out: _Out) -> int:
+        """``json`` after an opening fence."""
         have = text[pos : pos + 4]
         if have.lower() == "json":
             self._place = _PLAIN_ROOTS[self._root_kind]
             return pos + 4
         if "json".startswith(have.lower()) and pos + len(have) == len(text):
-            self._held = have
-            return len(text)
+            return self._hold(text, pos)
         return self._reject(text, pos, out)
 
 
 def _short(key: str) -> str:
     """A key for a message, bounded and printable."""
-    shown_ = repr(key[:40])
-    return shown_ if len(key) <= 40 else f"{shown_}…"
+    return repr(key) if len(key) <= _SHORT else f"{key[:_SHORT]!r}…"
 
 
 def _copied(value: Any, wanted: Any) -> tuple[Any, Any]:
@@ -766,7 +786,7 @@ def _copied(value: Any, wanted: Any) -> tuple[Any, Any]:
 # The tables ------------------------------------------------------------------------------------------------------------
 
 
-class _Place(dict[str, "_Read"]):
+class _Place(dict[str, "_Read | None"]):
     """What may stand between two words, by its first character.
 
     ``member`` says that a value is awaited, or has just been named (then an error is about that value, not about its container).
@@ -782,7 +802,6 @@ class _Place(dict[str, "_Read"]):
         code: ErrorCode = ErrorCode.INVALID_JSON,
     ) -> None:
         super().__init__(_BLANK | table)
-        self |= dict.fromkeys(" \t\r", self)
         self.expected = expected
         self.member = member
         self.code = code
@@ -791,7 +810,11 @@ class _Place(dict[str, "_Read"]):
         return JsonDecoder._reject
 
 
-_BLANK: Final[dict[str, _Read]] = {"\n": JsonDecoder._space, "/": JsonDecoder._slash}
+_BLANK: Final[dict[str, _Read | None]] = {
+    **dict.fromkeys(" \t\r"),
+    "\n": JsonDecoder._space,
+    "/": JsonDecoder._slash,
+}
 _CONTAINERS: Final[dict[str, _Read]] = {"{": JsonDecoder._open_object, "[": JsonDecoder._open_array}
 _SCALARS: Final[dict[str, _Read]] = {
     '"': JsonDecoder._open_string,
@@ -803,11 +826,11 @@ _ANY: Final = _CONTAINERS | _SCALARS
 _VALUE = _Place(_ANY, "a JSON value", member=True)
 _FIRST_ITEM = _Place(_ANY | {"]": JsonDecoder._shut}, "a JSON value", "']'", member=True)
 _ITEM = _Place(_ANY | {"]": JsonDecoder._shut_after_comma}, "a JSON value", member=True)
-_AFTER_ITEM = _Place({",": _ITEM, "]": JsonDecoder._shut}, "','", "']'")
+_AFTER_ITEM = _Place({",": JsonDecoder._comma_in_array, "]": JsonDecoder._shut}, "','", "']'")
 _FIRST_KEY = _Place({'"': JsonDecoder._open_key, "}": JsonDecoder._shut}, "a key in double quotes", "'}'")
 _KEY = _Place({'"': JsonDecoder._open_key, "}": JsonDecoder._shut_after_comma}, "a key in double quotes")
-_COLON = _Place({":": _VALUE}, "':'", member=True)
-_AFTER_MEMBER = _Place({",": _KEY, "}": JsonDecoder._shut}, "','", "'}'")
+_COLON = _Place({":": JsonDecoder._colon}, "':'", member=True)
+_AFTER_MEMBER = _Place({",": JsonDecoder._comma_in_object, "}": JsonDecoder._shut}, "','", "'}'")
 _END = _Place({}, "end of text", code=ErrorCode.TRAILING_TEXT)
 _FENCE_END = _Place({"`": JsonDecoder._fence}, "'```'", code=ErrorCode.TRAILING_TEXT)
 

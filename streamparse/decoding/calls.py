@@ -75,7 +75,8 @@ class OpenCall:
 
     def keep_raw(self, text: str) -> None:
         """Remember a piece of the call's text as it was received."""
-        self._raw.append(text)
+        if not self.over:
+            self._raw.append(text)
 
     def type_of(self, key: str) -> ValueType | None:
         """The declared type of a parameter, or None."""

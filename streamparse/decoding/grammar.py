@@ -13,7 +13,7 @@ place, opaque text that is not starred, a tag that begins another tag, a regular
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cache
 from pathlib import Path as FilePath
@@ -190,7 +190,7 @@ class _Compiler:
         """Lark's LALR table. Strict: a shift/reduce conflict is an error, too."""
         analyzer = LALR_Analyzer(ParserConf(self.rules, {}, self.starts), strict=True)
         try:
-            analyzer.compute_lalr()
+            analyzer.compute_lalr()  # type: ignore[no-untyped-call]
         except LarkError as error:
             raise GrammarError(f"grammar {self.dialect!r} is ambiguous: {error}") from error
         table = analyzer.parse_table
@@ -250,9 +250,9 @@ class _Compiler:
 
     def _walk(self) -> dict[_Stack, _Draft]:
         drafts: dict[_Stack, _Draft] = {}
-        waiting = [(self.start_states[name],) for name in self.starts]
+        waiting: list[_Stack] = [(self.start_states[name],) for name in self.starts]
         while waiting:
-            stack: _Stack = waiting.pop()
+            stack = waiting.pop()
             if stack in drafts:
                 continue
             if len(drafts) >= _MAX_CONFIGURATIONS or len(stack) > _MAX_STACK:
@@ -341,8 +341,12 @@ class _Compiler:
     # Margins and mentions
 
     def _dress(self, state: State, states: list[State]) -> State:
-        tags = tuple(replace(tag, **self._margins(tag, state, states), bare=self._is_bare(tag, state)) for tag in state.tags)
+        tags = tuple(self._dress_tag(tag, state, states) for tag in state.tags)
         return replace(state, tags=tags, mentions=tuple(self._mentions(state, states)))
+
+    def _dress_tag(self, tag: Tag, state: State, states: list[State]) -> Tag:
+        before, after = self._margins(tag, state, states)
+        return replace(tag, before=before, after=after, bare=self._is_bare(tag, state))
 
     def _is_bare(self, tag: Tag, state: State) -> bool:
         """A call that opens where no envelope is open, in a dialect that has envelopes (N11)."""
@@ -351,7 +355,7 @@ class _Compiler:
     def _has_bare_rule(self) -> bool:
         return any(str(rule.origin.name) == "call_bare" for rule in self.rules)
 
-    def _margins(self, tag: Tag, state: State, states: list[State]) -> dict[str, Margin]:
+    def _margins(self, tag: Tag, state: State, states: list[State]) -> tuple[Margin, Margin]:
         before, after = [], []
         behind = states[tag.target].opaque
         if tag.role is Role.OPEN:
@@ -363,7 +367,7 @@ class _Compiler:
             after.append(f"HEAD_{behind}")
         if tag.role is Role.MARK:
             after = [f"AFTER_{tag.terminal}"]
-        return {"before": self._margin(before), "after": self._margin(after)}
+        return self._margin(before), self._margin(after)
 
     def _margin(self, names: list[str]) -> Margin:
         for name in names:
@@ -418,7 +422,7 @@ def _reachable(uses: Mapping[str, set[str]], start: str) -> set[str]:
     return seen
 
 
-def _edge_terminals(expansion: list[Symbol], by_origin: Mapping[str, list[Rule]], edge: int) -> set[str]:
+def _edge_terminals(expansion: Sequence[Symbol], by_origin: Mapping[str, list[Rule]], edge: int) -> set[str]:
     """The terminals that can stand first (edge 0) or last (-1) in an expansion, looking through helpers."""
     symbol = expansion[edge]
     if symbol.is_term:

@@ -21,7 +21,6 @@ _ATTRIBUTE = re.compile(
 
 
 _QUOTE = re.compile("[\"']")
-_CANONICAL = re.compile(r'name="([^"\n]*)"').fullmatch
 
 
 class Header(NamedTuple):
@@ -33,14 +32,13 @@ class Header(NamedTuple):
 
 def read_header(text: str, attributes: bool) -> Header:
     """The name in a header's text (N4)."""
-    canonical = _CANONICAL(text) if attributes else None
-    if canonical is not None:
-        return Header(canonical[1])
+    if attributes and text[:6] == 'name="' and text.find('"', 6) == len(text) - 1 and "\n" not in text:
+        return Header(text[6:-1])  # the canonical form, quickly
     if not attributes:
         name = text.strip()
         return Header(name[1:-1] if len(name) > 1 and name[0] in "\"'" and name[0] == name[-1] else name)
-    name, extra = "", []
-    at = 0
+    name, at = "", 0
+    extra: list[str] = []
     while True:
         found = _ATTRIBUTE.match(text, at)
         if found is None or found.end() == at:

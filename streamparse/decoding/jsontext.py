@@ -26,7 +26,7 @@ scanstring: Any = json.decoder.scanstring  # type: ignore[attr-defined]  # C whe
 
 SPACE: Final = re.compile(r"[ \t\n\r]*")
 LINE_BREAK: Final = re.compile(r"[\n\r]")
-SURROGATE: Final = re.compile("[\ud800-\udfff]")
+_SURROGATE: Final = re.compile("[\ud800-\udfff]")
 
 MAX_NUMBER: Final = 4300
 """Characters of one number. It is the interpreter's own bound for the digits of an integer: beyond it reading takes
@@ -70,9 +70,26 @@ _PREFIX = re.compile(
 )
 
 
-def body(tolerant: bool) -> re.Pattern[str]:
-    """The expression for a run of a string's body; ``tolerant`` lets raw control characters pass (J5, tier 1)."""
-    return _BODY_TOLERANT if tolerant else _BODY
+def body_end(text: str, start: int, tolerant: bool) -> int:
+    """Where the run of a string's body ends that begins at ``start``; ``tolerant`` lets raw control characters pass (J5)."""
+    match = (_BODY_TOLERANT if tolerant else _BODY).match(text, start)
+    return match.end() if match else start
+
+
+def simple_escapes(text: str) -> tuple[int, str]:
+    """The same for a small chunk of a body, and its characters; (-1, "") if it is not simple.
+
+    Simple is what the C function alone can be trusted with: no ``\\u``, whose surrogates it would let pass, no raw
+    control character or surrogate, and no half escape at the end.
+    """
+    if "\\u" not in text and text.isprintable() and text[-1] != "\\":
+        try:
+            piece, end = scanstring(text + '"', 0, True)
+        except ValueError:
+            pass  # an illegal escape
+        else:
+            return end - 1, piece
+    return -1, ""
 
 
 def decoded(text: str, start: int, end: int) -> str:
@@ -148,6 +165,11 @@ def number(token: str, kind: type[int] | type[float]) -> int | float | None:
     except ValueError:
         return None
     return None if kind is float and isinf(value) else value
+
+
+def printable(text: str) -> str:
+    """The text with U+FFFD for each surrogate: what a message quotes has to be printable."""
+    return _SURROGATE.sub("\ufffd", text)
 
 
 def shown(char: str) -> str:

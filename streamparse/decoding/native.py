@@ -6,6 +6,7 @@ rules (``reasoning``, ``calls``, ``call``, ``argument``, ``turn``) and of opaque
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable
 from typing import Any, Literal
 
@@ -14,7 +15,8 @@ from streamparse.decoding.endings import ending
 from streamparse.decoding.guards import PayloadGuard, ValueGuard
 from streamparse.decoding.headers import ATTRIBUTE_KINDS, HeaderGuard, read_header
 from streamparse.decoding.payload import Payload, PayloadEvent
-from streamparse.decoding.readers import Place, TextReader, reader_for
+from streamparse.decoding.pieces import BLOCK
+from streamparse.decoding.readers import JsonReader, Place, TextReader, reader_for
 from streamparse.decoding.scanner import CUT, LOST, NOTE, STRAY, TAG, TEXT, Lexeme, Scanner
 from streamparse.decoding.table import Role, Tag
 from streamparse.decoding.values import compile_tools
@@ -43,12 +45,17 @@ from streamparse.limits import DEFAULT_LIMITS, EXCERPT, LOOKAHEAD, Limits
 
 IdFactory = Callable[[int], str]
 
-_FastPath = tuple[str, Callable[[str], int], int, Path]
+_FastPath = tuple[str, Callable[[str], object], int, Path]
 _NO_FAST_PATH: _FastPath = ("", len, 0, ())
-"""While a string value streams: a chunk without the stop character goes to the buffer and is one delta at the path."""
+"""While a string value streams: a chunk without the stop character goes to the buffer and is one delta at the path.
+It is left at every ``BLOCK`` characters, so that the buffer is compacted and the bound is checked."""
 
 
-_PROSE = {"TEXT": Text, "REASONING": Reasoning}
+_CDATA_OPEN = re.compile(r"\s{0,20}<!\[CDATA\[").match
+
+_OUTSIDE_CALLS = frozenset({"calls", "reasoning", "turn"})
+
+_PROSE: dict[str, type[Text] | type[Reasoning]] = {"TEXT": Text, "REASONING": Reasoning}
 
 
 def default_id(index: int) -> str:
@@ -61,8 +68,9 @@ class NativeDecoder:
 
     ``dialect`` is a name from ``dialects()`` or the path of a ``.lark`` file. Keyword options:
 
-    * ``tools``: tool definitions (OpenAI-style, Anthropic-style, or objects with ``name`` and ``parameters``): they type the
-      values (T) and tell quoted parameters from lost delimiters (N5, N7). Without tools every value is read by T5.
+    * ``tools``: tool definitions (OpenAI-style, Anthropic-style, or objects with ``name`` and ``parameters``), or what
+      ``compile_tools`` made of them, once for many answers. They type the values (T) and tell quoted parameters from lost
+      delimiters (N5, N7). Without tools every value is read by T5.
     * ``start``: ``"text"``, or ``"reasoning"`` when the prompt already opened the reasoning (N1).
     * ``close``: ``"chain"`` (N5) or ``"first"``: the first closing tag ends a value, as the vendor's reference has it (N7).
     * ``whitespace``: ``"verbatim"`` or ``"strip"``, which strips strings, too (N8).
@@ -91,6 +99,8 @@ class NativeDecoder:
         "_header_guard",
         "_header_offset",
         "_header_room",
+        "_json",
+        "_json_stop",
         "_limits",
         "_make_id",
         "_next_index",
@@ -168,6 +178,8 @@ class NativeDecoder:
         self._fast = _NO_FAST_PATH
         self._prose: type[Text] | type[Reasoning] | None = None  # the same for text and reasoning
         self._stops: Callable[[str], object] = bool
+        self._json: Callable[[str], list[Event]] | None = None  # the same for a value that is read as JSON
+        self._json_stop = ""
         self._room = 0
         self._room_at_start = 0
 
@@ -175,26 +187,35 @@ class NativeDecoder:
 
     def feed(self, chunk: str) -> list[Event]:
         """The events that this piece of text makes certain, in order."""
-        stop, write, index, path = self._fast
+        stop, append, index, path = self._fast
         try:
             if stop not in chunk:  # never so off the fast path: "" is in every string
-                room = self._room - write(chunk)
+                room = self._room - len(chunk)
                 if room >= 0 and chunk:
                     self._room = room
+                    append(chunk)
                     return [ArgumentDelta(index, path, chunk)]
-                self._unwrite(len(chunk))
-            elif self._prose is not None and chunk and self._stops(chunk) is None:
-                self._scanner.pass_over(len(chunk))
-                return [self._prose(chunk)]
+            elif self._prose is not None:
+                if chunk and self._stops(chunk) is None:
+                    self._scanner.pass_over(len(chunk))
+                    return [self._prose(chunk)]
+            elif self._json is not None and self._json_stop not in chunk:
+                room = self._room - len(chunk)
+                if room >= 0:
+                    self._room = room
+                    return self._json(chunk)
         except TypeError:
-            pass  # not a string: the check below says so
+            pass  # not a string: _feed says so
+        return self._feed(chunk)
+
+    def _feed(self, chunk: str) -> list[Event]:
         if self._closed:
             raise ClosedError("feed after close: a decoder reads one answer, make a new one for the next")
         if not isinstance(chunk, str):
             raise UsageError(f"feed takes text (str), not {type(chunk).__name__}; decode bytes with an incremental decoder")
         if not chunk:
             return []
-        if stop:
+        if self._fast is not _NO_FAST_PATH or self._json is not None:
             self._leave_fast_path()
         self._prose = None
         events: list[Event] = []
@@ -218,7 +239,7 @@ class NativeDecoder:
         """
         if self._closed:
             raise ClosedError("close after close: a decoder reads one answer, make a new one for the next")
-        if self._fast is not _NO_FAST_PATH:
+        if self._fast is not _NO_FAST_PATH or self._json is not None:
             self._leave_fast_path()
         self._closed = True
         self._finish_reason = finish_reason
@@ -249,12 +270,14 @@ class NativeDecoder:
         call = self._call
         for running in (*self._provisional, *((call,) if call is not None else ())):
             if running.index == index and not running.over:
-                return running.partial()
+                snapshot: PartialToolCall = running.partial()
+                return snapshot
         if index in self._finished:
             done = self._finished[index]
             return PartialToolCall(done.id, done.name, dict(done.arguments), done.arguments_json, done.deviations)
-        if index in self._failed:
-            return self._failed[index]
+        failed = self._failed.get(index)
+        if failed is not None:
+            return failed
         raise UsageError(f"no call {index}: {self._next_index} calls have begun, counted from 0")
 
     # The fast path
@@ -269,35 +292,37 @@ class NativeDecoder:
             return
         reader = call.reader
         stop = self._scanner.plan.stop
-        if isinstance(reader, TextReader) and stop and not self._strip and not self._repeated:
+        if not stop or self._repeated:
+            return
+        if isinstance(reader, TextReader) and not self._strip:
             assert call.key is not None
-            self._fast = (stop, reader.write, call.index, (call.key,))
-            self._room = self._room_at_start = call.room
+            self._fast = (stop, reader.append, call.index, (call.key,))
+            self._room = self._room_at_start = min(call.room, BLOCK)
+        elif isinstance(reader, JsonReader) and reader.json is not None:
+            self._json = reader.more_json
+            self._json_stop = stop
+            self._room = self._room_at_start = min(call.room, BLOCK)
 
     def _leave_fast_path(self) -> None:
         assert self._call is not None
         self._fast = _NO_FAST_PATH
+        self._json = None
         self._scanner.pass_over(self._room_at_start - self._room)
-        self._call.room = self._room
-
-    def _unwrite(self, length: int) -> None:
-        """Take back what went over the bound; the slow path sees to it."""
-        assert self._call is not None and isinstance(self._call.reader, TextReader)
-        self._call.reader.unwrite(length)
+        self._call.room -= self._room_at_start - self._room
 
     # Lexemes
 
     def _take(self, lexeme: Lexeme, events: list[Event]) -> None:
         kind, tag, text = lexeme
         if self._over_at >= 0:
-            self._rest = (self._rest + (text if tag is None else tag.text))[:EXCERPT]
+            self._rest = (self._rest + text + ("" if tag is None or kind is NOTE else tag.text))[:EXCERPT]
         elif kind is TEXT:
             self._opaque(text, events, self._scanner.offset)
         elif tag is not None:
             if kind is NOTE:
                 self._note(tag, events)
             else:
-                self._tag(tag, events)
+                self._tag(tag, text, events)
         elif kind is STRAY:
             self._stray(text)
         elif kind is LOST:
@@ -338,9 +363,9 @@ class NativeDecoder:
         elif tag.bare:
             self._tell_once(DeviationCode.BARE_INVOKE, place, tag.text, events)
 
-    def _tag(self, tag: Tag, events: list[Event]) -> None:
-        if self._call is not None and tag.rule not in ("calls", "reasoning", "turn"):
-            self._call.keep_raw(tag.text)
+    def _tag(self, tag: Tag, space: str, events: list[Event]) -> None:
+        if self._call is not None and tag.role is not Role.INNER and tag.rule not in _OUTSIDE_CALLS:
+            self._call.keep_raw(space + tag.text)
         if tag.role is Role.OPEN:
             self._open(tag, events)
         elif tag.role is Role.CLOSE:
@@ -529,7 +554,7 @@ class NativeDecoder:
         if call is None or pieces is None:
             return
         text = "".join(pieces)
-        call.keep_raw(text + tag.text) if not call.over else None
+        call.keep_raw(text + tag.text)
         header = read_header(text, self._header_guard is not None)
         is_key = self._scanner.plan.opaque == "VALUE"
         if call.over:
@@ -623,8 +648,7 @@ class NativeDecoder:
         if guard.tags:
             self._deviate(DeviationCode.DELIMITER_IN_VALUE, events, path=(key,))
             call.trusted = call.trusted and not self._scanner.last_resort
-        text = value.strip()
-        if text.startswith("<![CDATA[") and text.endswith("]]>"):
+        if _CDATA_OPEN(value) and value[-EXCERPT:].rstrip().endswith("]]>"):
             self._deviate(DeviationCode.CDATA, events, path=(key,))
 
     def _repeat(self, call: OpenCall, key: str, value: Any, events: list[Event]) -> None:

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from io import StringIO
 from typing import Any
 
 from streamparse.decoding.arguments import JsonDecoder
+from streamparse.decoding.pieces import Pieces
 from streamparse.events import ArgumentDelta, ArgumentValue, Deviated, Deviation, ErrorCode, ErrorDetail, Path
 from streamparse.limits import Limits
 
@@ -23,14 +23,14 @@ class Payload:
     def __init__(self, index: int, offset: int, repair: int, limits: Limits) -> None:
         self._index = index
         self._offset = offset
-        self._raw = StringIO()
+        self._raw = Pieces()
         self._waiting: list[PayloadEvent] = []
         self.name = ""
         self.reader = JsonDecoder(index=index, repair=repair, limits=limits)
 
     def feed(self, text: str) -> list[PayloadEvent]:
         """The events of the arguments, from the name on."""
-        self._raw.write(text)
+        self._raw.add(text)
         return self._translate(self.reader.feed(text))
 
     def close(self) -> list[PayloadEvent]:
@@ -82,10 +82,10 @@ class Payload:
     def arguments(self) -> tuple[dict[str, Any], str]:
         """The arguments of a complete payload, and their text as it was sent."""
         start, end = self.reader.spans.get(ARGUMENTS, (0, 0))
-        return self.reader.value.get(ARGUMENTS, {}), self._raw.getvalue()[start:end] or "{}"
+        return self.reader.value.get(ARGUMENTS, {}), self._raw.text()[start:end] or "{}"
 
     def snapshot(self) -> tuple[dict[str, Any], str]:
         """The arguments so far, and the raw payload."""
         partial = self.reader.partial if self.reader.error is None else None
         arguments = partial.get(ARGUMENTS) if isinstance(partial, dict) else None
-        return (arguments if isinstance(arguments, dict) else {}), self._raw.getvalue()
+        return (arguments if isinstance(arguments, dict) else {}), self._raw.text()

@@ -2,22 +2,20 @@
 
 A reader takes text with ``feed`` and ends with ``close``. ``TextReader`` hands characters on as they come, ``JsonReader``
 gives path events, ``OpenReader`` streams text as soon as it cannot be JSON (T5), ``LateReader`` decides at the close. All
-keep the raw text. ``StringIO`` is the buffer: a C append per fragment, one copy at the end.
+keep the raw text.
 """
 
 from __future__ import annotations
 
-from io import StringIO
 from typing import Any, Protocol
 
 import msgspec
 
 from streamparse.decoding.arguments import JsonDecoder
-from streamparse.decoding.values import Mode, Reading, ValueType
-from streamparse.events import ArgumentDelta, ArgumentValue, Deviated, ErrorDetail, Path
+from streamparse.decoding.pieces import Pieces
+from streamparse.decoding.values import JSON_SPACE, Mode, Reading, ValueType
+from streamparse.events import ArgumentDelta, ArgumentValue, Deviated, ErrorDetail, Event, Path
 from streamparse.limits import Limits
-
-JSON_SPACE = " \t\n\r"
 
 ReaderEvent = ArgumentDelta | ArgumentValue | Deviated
 ReaderEvents = list[ReaderEvent]
@@ -68,11 +66,11 @@ class Reader(Protocol):
 class TextReader:
     """T1: only a string. ``strip`` (N8) takes white space off both ends."""
 
-    __slots__ = ("_begun", "_buffer", "_index", "_kept", "_path", "_strip", "json", "write")
+    __slots__ = ("_begun", "_buffer", "_index", "_kept", "_path", "_strip", "append", "json")
 
     def __init__(self, place: Place) -> None:
-        self._buffer = StringIO()
-        self.write = self._buffer.write
+        self._buffer = Pieces()
+        self.append = self._buffer.append
         self._index = place.index
         self._path = place.path
         self._strip = place.strip
@@ -85,14 +83,8 @@ class TextReader:
             text = self._stripped(text)
         if not text:
             return []
-        self.write(text)
+        self._buffer.add(text)
         return [ArgumentDelta(self._index, self._path, text)]
-
-    def unwrite(self, length: int) -> None:
-        """Drop the last characters that were written past ``feed``."""
-        end = self._buffer.tell() - length
-        self._buffer.seek(end)
-        self._buffer.truncate()
 
     def _stripped(self, text: str) -> str:
         if not self._begun:
@@ -112,7 +104,7 @@ class TextReader:
         return True, self.raw()
 
     def raw(self) -> str:
-        return self._buffer.getvalue()
+        return self._buffer.text()
 
 
 class LateReader:
@@ -121,12 +113,12 @@ class LateReader:
     __slots__ = ("_buffer", "_type", "json")
 
     def __init__(self, type_: ValueType) -> None:
-        self._buffer = StringIO()
+        self._buffer = Pieces()
         self._type = type_
         self.json: JsonDecoder | None = None
 
     def feed(self, text: str) -> ReaderEvents:
-        self._buffer.write(text)
+        self._buffer.add(text)
         return []
 
     def close(self) -> Outcome:
@@ -136,7 +128,7 @@ class LateReader:
         return False, None
 
     def raw(self) -> str:
-        return self._buffer.getvalue()
+        return self._buffer.text()
 
 
 class JsonReader:
@@ -145,14 +137,14 @@ class JsonReader:
     __slots__ = ("_begun", "_buffer", "_place", "_type", "json")
 
     def __init__(self, type_: ValueType, place: Place) -> None:
-        self._buffer = StringIO()
+        self._buffer = Pieces()
         self._type = type_
         self._place = place
         self._begun = False
         self.json: JsonDecoder | None = None
 
     def feed(self, text: str) -> ReaderEvents:
-        self._buffer.write(text)
+        self._buffer.add(text)
         if self.json is not None:
             return list(self.json.feed(text))
         if self._begun:
@@ -165,6 +157,12 @@ class JsonReader:
             self.json = self._decoder()
             return list(self.json.feed(self.raw()))
         return []
+
+    def more_json(self, text: str) -> list[Event]:
+        """``feed`` for a value that has begun to be JSON, without a detour."""
+        assert self.json is not None
+        self._buffer.append(text)
+        return self.json.feed(text)  # type: ignore[return-value]  # a list of three of the events
 
     def _may_be_repaired(self, first: str) -> bool:
         """A comment or a code fence before the bracket (J5)."""
@@ -190,7 +188,7 @@ class JsonReader:
         return True, self.json.partial
 
     def raw(self) -> str:
-        return self._buffer.getvalue()
+        return self._buffer.text()
 
 
 class OpenReader:
@@ -199,7 +197,7 @@ class OpenReader:
     __slots__ = ("_buffer", "_place", "_text", "_type", "json")
 
     def __init__(self, type_: ValueType, place: Place) -> None:
-        self._buffer = StringIO()
+        self._buffer = Pieces()
         self._type = type_
         self._place = place
         self._text: TextReader | None = None
@@ -208,7 +206,7 @@ class OpenReader:
     def feed(self, text: str) -> ReaderEvents:
         if self._text is not None:
             return self._text.feed(text)
-        self._buffer.write(text)
+        self._buffer.add(text)
         if self.json is None:
             first = text.lstrip(JSON_SPACE)[:1]
             if not first:
@@ -223,7 +221,7 @@ class OpenReader:
     def _be_text(self, raw: str) -> ReaderEvents:
         self.json = None
         self._text = TextReader(self._place)
-        self._buffer = StringIO()
+        self._buffer = Pieces()
         return self._text.feed(raw)
 
     @property
@@ -246,7 +244,7 @@ class OpenReader:
         return self._text.partial() if self._text is not None else (False, None)
 
     def raw(self) -> str:
-        return self._text.raw() if self._text is not None else self._buffer.getvalue()
+        return self._text.raw() if self._text is not None else self._buffer.text()
 
 
 def reader_for(type_: ValueType, place: Place) -> Reader:

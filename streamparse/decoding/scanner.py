@@ -13,7 +13,8 @@ What is held back is bounded by the longest tag, and by ``LOOKAHEAD`` characters
 handed on in the feed that brought it. Each character is looked at a bounded number of times: time is linear for every
 chunking.
 
-Lexemes are tuples ``(kind, tag, text)``. Their texts and tags, joined, are the input: nothing is lost.
+Lexemes are tuples ``(kind, tag, text)``. Their texts and the tags that counted, joined (text before tag), are the input:
+nothing is lost.
 """
 
 from __future__ import annotations
@@ -30,7 +31,7 @@ from streamparse.decoding.verdict import DATA, FADE, TAKE, WAIT, Verdict
 
 
 class Kind(IntEnum):
-    """What a lexeme is. ``tag`` is set for TAG and NOTE, ``text`` for the others."""
+    """What a lexeme is. ``tag`` is set for TAG and NOTE; ``text`` for the others, and for TAG the white space before it."""
 
     TEXT = 0  # opaque text of the state
     TAG = 1  # a tag that counted; the scanner is already in the state behind it
@@ -328,25 +329,26 @@ class Scanner:
         self.guard = None
         self._skip = tag.after if tag.after.most else NO_MARGIN
         self._straying = False
-        if not space and tag.text not in lost:
-            return TAG, tag, ""
-        queue = self._queue
-        if space:
-            queue.append((SPACE, None, space))
-        queue += [(LOST, None, rule) for rule in lost.get(tag.text, ())]
-        queue.append((TAG, tag, ""))
-        return queue.pop(0)
+        if tag.text not in lost:
+            return TAG, tag, space
+        self._queue += [(LOST, None, rule) for rule in lost[tag.text]]
+        self._queue.append((TAG, tag, space))
+        return self._queue.pop(0)
 
     # Where only tags may stand
 
     def _between(self, final: bool) -> Lexeme | None:
+        at = self._shown
         if self.table.ignore and not self._straying:
-            end = _SPACE(self._buffer, self._shown).end()  # type: ignore[union-attr]
-            if end > self._shown:
-                self._scan = end
-                return self._show(end, SPACE)
+            at = _SPACE(self._buffer, at).end()  # type: ignore[union-attr]
+            match = self.plan.match(self._buffer, at)
+            if match is not None:
+                return self._take(self.plan.tags[match[0]], at, match.end())
+            if at > self._shown:
+                self._scan = at
+                return self._show(at, SPACE)
         found = self._search(final)
-        if found is not None and found[1] == self._shown:
+        if found is not None and found[1] == at:
             return self._take(*found)
         end = self._limit if found is None else found[1]
         if end > self._shown:

@@ -101,7 +101,7 @@ class ValueType:
         """The value of the whole raw text. Takes any text, and never raises."""
         if self.mode is Mode.TEXT or (self.words and raw in self.words):
             return Reading(raw)
-        text = raw.strip(_SPACE)
+        text = raw.strip(JSON_SPACE)
         for reader in self._readers:
             if (value := reader(text)) is not _MISS:
                 return Reading(value)
@@ -133,15 +133,21 @@ class ToolTypes:
         return self.parameters.get(key)
 
 
-def compile_tools(tools: Iterable[Any] | None) -> dict[str, ToolTypes]:
+class CompiledTools(dict[str, ToolTypes]):
+    """The declared tools by name, ready for use: compile them once, and give them to every decoder."""
+
+
+def compile_tools(tools: Iterable[Any] | None) -> CompiledTools:
     """The declared tools by name. Takes every form of definition that ``toolset`` lists; ``None`` is no tools.
 
     Raises ``ToolDefinitionError``, with the position in the list, for a definition that has no name, repeats one, or
     has a schema that is none."""
-    return {
-        name: ToolTypes(name, {key: value_type(allowed) for key, allowed in parameters.items()})
+    if isinstance(tools, CompiledTools):
+        return tools
+    return CompiledTools(
+        (name, ToolTypes(name, {key: value_type(allowed) for key, allowed in parameters.items()}))
         for name, parameters in declared_tools(tools).items()
-    }
+    )
 
 
 def value_type(allowed: Allowed) -> ValueType:
@@ -301,7 +307,7 @@ def _found(text: str, broken: bool) -> str:
     return shown if len(shown) <= _FOUND else shown[: _FOUND - 1] + "…"
 
 
-_SPACE = " \t\n\r"
+JSON_SPACE = " \t\n\r"
 _BOOLEANS = {"true": True, "false": False}
 _INTEGER = re.compile(r"-?(?:0|[1-9][0-9]*)")
 _NUMBER = re.compile(r"-?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?")

@@ -17,7 +17,7 @@ from streamparse.demo.expectation import differences
 from streamparse.events import Event
 from streamparse.transport.recording import Header, Piece, read
 
-ELIDE = 8
+ELIDE = 12
 """Lines of a long string that the log shows from its start and from its end: a demo is read, not kept."""
 
 
@@ -40,11 +40,16 @@ def play_all(out: TextIO, *, speed: float | None = None, plain: bool = False) ->
     bundled = list(recordings())
     right = 0
     for number, (_, header, pieces) in enumerate(bundled, 1):
-        view = live_view(out) if live else text_log(out, elide=ELIDE)
+        view = _view(out, live)
         view.heading(f"{number}/{len(bundled)}  {header.title}", header.look)
         right += play(view, header, pieces, speed)
-    view.remark(f"{right} of {len(bundled)} recordings came out as expected", right == len(bundled))
-    return right == len(bundled)
+    good = right == len(bundled) > 0
+    _view(out, live).remark(f"{right} of {len(bundled)} recordings came out as expected", good)
+    return good
+
+
+def _view(out: TextIO, live: bool) -> View:
+    return live_view(out) if live else text_log(out, elide=ELIDE)
 
 
 def play(view: View, header: Header, pieces: list[Piece], speed: float) -> bool:

@@ -1,0 +1,878 @@
+"""The ten promises of the architecture, each a property over well-formed documents, broken ones and soup."""
+
+from __future__ import annotations
+
+import itertools
+import re
+import sys
+from collections import Counter
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+from unittest import mock
+
+import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
+
+from streamparse import (
+    ArgumentDelta,
+    ArgumentValue,
+    Deviated,
+    Ended,
+    Event,
+    Failed,
+    Limits,
+    NativeDecoder,
+    Reasoning,
+    Text,
+    ToolCallFailed,
+    ToolCallFinished,
+    ToolCallStarted,
+)
+from streamparse.decoding import native
+from streamparse.decoding.grammar import load
+from streamparse.decoding.native import decode
+from streamparse.decoding.scanner import LOST, NOTE, SPACE, Kind, Lexeme, Scanner
+from streamparse.limits import LOOKAHEAD
+
+from .chunks import check_chunking, join
+from .documents import (
+    CHARACTERS,
+    DIALECTS,
+    FINISH_REASONS,
+    HERMES,
+    M2,
+    OPTIONS,
+    QWEN,
+    SOUP_TOOLS,
+    Call,
+    Dialect,
+    Document,
+    Piece,
+    any_documents,
+    broken,
+    chunkings,
+    documents,
+    said_by,
+    soups,
+    texts,
+)
+
+by_dialect = pytest.mark.parametrize("dialect", DIALECTS, ids=lambda dialect: dialect.name)
+
+SMALL = documents(max_calls=2, max_envelopes=1)
+
+
+# -- 1 -----------------------------------------------------------------------------------------------------------------
+
+
+@given(SMALL | broken(SMALL), OPTIONS, FINISH_REASONS)
+def test_promise_1_chunking(document, options, finish_reason):
+    check_chunking(lambda chunks: document.run(chunks, finish_reason, **options), document.text)
+
+
+@given(soups(max_size=8), OPTIONS, FINISH_REASONS)
+def test_promise_1_chunking_of_soup(document, options, finish_reason):
+    check_chunking(lambda chunks: document.run(chunks, finish_reason, **options), document.text)
+
+
+# -- 2 -----------------------------------------------------------------------------------------------------------------
+
+LexemeAt = tuple[Kind, str, int]
+
+
+class Recorder(Scanner):
+    """A scanner that writes down its lexemes: kind, text and offset; text that it was told to pass over, too."""
+
+    log: list[LexemeAt] = []
+
+    def _noted(self, lexemes: Iterator[Lexeme]) -> Iterator[Lexeme]:
+        for kind, tag, text in lexemes:
+            if kind not in (NOTE, LOST):
+                self.log.append((kind, text if tag is None else tag.text, self.offset))
+            yield kind, tag, text
+
+    def feed(self, chunk: str) -> Iterator[Lexeme]:
+        return self._noted(super().feed(chunk))
+
+    def close(self) -> Iterator[Lexeme]:
+        return self._noted(super().close())
+
+    def pass_over(self, length: int) -> None:
+        self.log.append((Kind.TEXT, "\0" * length, self.position))
+        super().pass_over(length)
+
+
+def whole_input(log: list[LexemeAt], text: str) -> None:
+    """Lexemes, joined, are the input; each says where it stands."""
+    at = 0
+    for kind, piece, offset in log:
+        if set(piece) != {"\0"}:
+            assert text[at : at + len(piece)] == piece
+        assert kind is SPACE or offset == at, f"{piece!r} at {at} says that it stands at {offset}"
+        at += len(piece)
+    assert at == len(text)
+
+
+@given(st.data(), any_documents(), st.booleans(), st.booleans())
+def test_promise_2_nothing_lost_by_the_scanner(data, document, chains, bare):
+    start = "resumed" if document.start == "reasoning" else "start"
+    scanner = Recorder(load(document.dialect.name), start, chains=chains, bare=bare)
+    scanner.log = []
+    for chunk in data.draw(chunkings(document.text)):
+        for _ in scanner.feed(chunk):
+            pass
+    for _ in scanner.close():
+        pass
+    whole_input(scanner.log, document.text)
+
+
+@given(st.data(), any_documents(), OPTIONS)
+def test_promise_2_nothing_lost_with_the_decoder_s_guards(data, document, options):
+    chunks = data.draw(chunkings(document.text))
+    with mock.patch.object(native, "Scanner", Recorder), mock.patch.object(Recorder, "log", []) as log:
+        document.run(chunks, **options)
+        whole_input(log, document.text)
+
+
+WORD = re.compile(r"q\d+z")
+
+
+def words(document: Document) -> Document:
+    """The document with every opaque text, and some garbage, replaced by words that occur nowhere else."""
+    count = itertools.count()
+
+    def piece(old: Piece) -> Piece:
+        if old.kind in ("tag", "space"):
+            return old
+        if old.kind in ("name", "key"):
+            return Piece(old.text, old.kind, old.place)
+        if old.kind == "payload":
+            return Piece(f'\n{{"name": "f", "arguments": {{"a": "q{next(count)}z"}}}}\n', old.kind, old.place)
+        return Piece(f"q{next(count)}z", old.kind, old.place)
+
+    return Document(document.dialect, document.start, document.tools, tuple(map(piece, document.pieces)))
+
+
+@st.composite
+def worded(draw: st.DrawFn) -> Document:
+    """Words between tags; some tags doubled, deleted, moved, and words where none belong."""
+    document = draw(documents(max_calls=2))
+    pieces = list(words(document).pieces)
+    for number in range(draw(st.integers(0, 4))):
+        at = draw(st.integers(0, max(0, len(pieces) - 1)))
+        match draw(st.sampled_from(["word", "delete tag", "double tag", "swap", "cut tag", "truncate"])):
+            case "word":
+                pieces.insert(at, Piece(f" q{900 + number}z ", "garbage", "text"))
+            case "delete tag" if pieces[at].kind == "tag":
+                del pieces[at]
+            case "double tag" if pieces[at].kind == "tag":
+                pieces.insert(at, pieces[at])
+            case "swap":
+                other = draw(st.integers(0, len(pieces) - 1))
+                pieces[at], pieces[other] = pieces[other], pieces[at]
+            case "cut tag" if pieces[at].kind == "tag":
+                pieces[at] = Piece(pieces[at].text[: draw(st.integers(0, len(pieces[at].text)))], "tag", "text")
+            case "truncate":
+                del pieces[at + 1 :]
+    return Document(document.dialect, document.start, document.tools, tuple(pieces))
+
+
+@given(worded(), OPTIONS, FINISH_REASONS)
+def test_promise_2_nothing_lost_in_the_events(document, options, finish_reason):
+    # Short documents only: an excerpt is clipped.
+    told = str(document.decode(finish_reason, **options))
+    missing = set(WORD.findall(document.text)) - set(WORD.findall(told))
+    assert not missing
+
+
+# -- 3 -----------------------------------------------------------------------------------------------------------------
+
+
+def at_path(value: Any, path: tuple[str | int, ...]) -> Any:
+    """The value at a path, or None."""
+    for step in path:
+        try:
+            value = value[step]
+        except (LookupError, TypeError):
+            return None
+    return value
+
+
+@given(st.data(), any_documents(), OPTIONS, FINISH_REASONS)
+def test_promise_3_nothing_taken_back(data, document, options, finish_reason):
+    decoder = document.decoder(**options)
+    deltas: dict[tuple[int, tuple[str | int, ...]], str] = {}
+    values: dict[tuple[int, tuple[str | int, ...]], Any] = {}
+    for chunk in [*data.draw(chunkings(document.text)), None]:
+        for event in decoder.close(finish_reason) if chunk is None else decoder.feed(chunk):
+            if isinstance(event, ArgumentDelta):
+                place = (event.index, event.path)
+                assert place not in values, "a delta after the value"
+                deltas[place] = deltas.get(place, "") + event.text
+            elif isinstance(event, ArgumentValue):
+                place = (event.index, event.path)
+                assert place not in values, "a second value"
+                values[place] = event.value
+                if place in deltas and isinstance(event.value, str):
+                    assert deltas[place] == event.value
+            elif isinstance(event, ToolCallFinished | ToolCallFailed):
+                sealed = isinstance(event, ToolCallFinished)
+                agrees(event.call.arguments, event.index, deltas, values if sealed else {})
+                if sealed:
+                    told = {path[0] for index, path in values if index == event.index and len(path) == 1}
+                    assert told == set(event.call.arguments)
+        for index in {index for index, _ in deltas}:
+            agrees(decoder.partial(index).arguments, index, deltas, {})
+
+
+def agrees(arguments: Any, index: int, deltas: dict, values: dict) -> None:
+    """What was streamed is what the call holds."""
+    for (owner, path), text in deltas.items():
+        if owner == index:
+            found = at_path(arguments, path)
+            # A value that turned out not to be JSON is kept as its text (the call fails).
+            assert found == text or isinstance(at_path(arguments, path[:1]), str) and len(path) > 1, path
+    for (owner, path), value in values.items():
+        if owner == index:
+            assert at_path(arguments, path) == value, path
+
+
+# -- 4 -----------------------------------------------------------------------------------------------------------------
+
+TINY = r"""
+start: _answer*
+resumed: reasoning_resumed _answer*
+_answer: TEXT | reasoning | calls | call_bare | END_OF_TURN
+reasoning: "<r" _thought* "</r"
+reasoning_resumed: "<r"? _thought* "</r"
+_thought: REASONING | calls
+calls: "<a" call* "</a"
+call: "<c" NAME* ">" argument* "</c"
+call_bare: "<c" NAME* ">" argument* "</c"
+argument: "<p" KEY* ">" VALUE* "</p"
+END_OF_TURN: "[e"
+BEFORE_CALLS: /\n{0,1}/
+AFTER_CALLS: /([ \t]*\n){0,2}/
+AFTER_REASONING: /([ \t]*\n){0,2}/
+FOREIGN_X: "<x"
+%declare TEXT REASONING NAME KEY VALUE
+%ignore /\s+/
+"""
+
+STRINGS = [
+    {"name": "f", "parameters": {"properties": {"k": {"type": "string"}, "l": {"type": "string"}}}},
+    {"name": "g", "parameters": {"properties": {}}},
+]
+
+# fmt: off
+TINY_UNITS = [
+    "y", "\n", "<a", "</a", "<cf>", "</c", "<pk>", "</p", "<pl>", "<r", "</r", "`", ">", " ", "<x", "<", "[e", "\r\n",
+]
+TINY_SCENES = ["", "y", "y<a", "<a<cf><pk>", "<a<cf>", "<rz", "<a<cf><pk>y<pk>", "<a<cf><pk>y</p</c", "<a", "\n<a<cf></c"]
+M2_UNITS = [
+    "y", "\n", "<minimax:tool_call>", "</minimax:tool_call>", '<invoke name="f">', "</invoke>", '<parameter name="k">',
+    "</parameter>", '<parameter name="l">', "<think>", "</think>", "`", ">", " ", '"', "<", "[e~[", "]~b]", "</mm:think>",
+    "<parameter ", "<tool_call>", "<invoke ", "\r\n",
+]
+M2_VALUE = '<minimax:tool_call>\n<invoke name="f">\n<parameter name="k">'
+M2_SCENES = [
+    "", "y", "<think>y", "y<minimax:tool_call>", '<minimax:tool_call><invoke name="', '<minimax:tool_call><invoke name="f">',
+    M2_VALUE, f"{M2_VALUE}<parameter", f"{M2_VALUE}y</parameter></invoke>",
+]
+# fmt: on
+
+
+def units_of(events: list[Event]) -> list[object]:
+    """Events, with every character of a delta for itself: what two streams may have in common."""
+    units: list[object] = []
+    for event in events:
+        match event:
+            case Text(text) | Reasoning(text):
+                units += [(type(event).__name__, character) for character in text]
+            case ArgumentDelta(index, path, text):
+                units += [(index, path, character) for character in text]
+            case _:
+                units.append(event)
+    return units
+
+
+def common(a: list[object], b: list[object], limit: int) -> int:
+    """How many units two streams share at their beginning."""
+    for at in range(min(len(a), len(b), limit)):
+        if a[at] != b[at]:
+            return at
+    return min(len(a), len(b), limit)
+
+
+def continuations(prefix: str, alphabet: list[str], tags: list[str]) -> Iterator[str]:
+    """What may come: rests of tags that have begun, and up to four units, likely tie-breakers first."""
+    rests = [tag[k:] for tag in tags for k in range(1, len(tag)) if prefix.endswith(tag[:k])]
+    firsts = ["", *rests, *alphabet]
+    for size in range(4):
+        for first in firsts:
+            for more in itertools.product(alphabet, repeat=size):
+                yield first + "".join(more)
+
+
+def as_early_as_possible(
+    prefix: str, make: Callable[[], NativeDecoder], alphabet: list[str], finish_reasons: tuple[str | None, ...]
+) -> None:
+    """What is emitted after a prefix is what all continuations agree on.
+
+    A finite set of continuations can only agree on too much. So the search stops as soon as they agree on no more than
+    what was emitted, and a failure names what it holds back for nothing.
+    """
+    emitted = units_of(run(make(), prefix))
+    shared: list[object] | None = None
+    length = 0
+    for tail in continuations(prefix, alphabet, alphabet):
+        for finish_reason in finish_reasons:
+            decoder = make()
+            stream = units_of(decoder.feed(prefix + tail) + decoder.close(finish_reason))
+            assert stream[: len(emitted)] == emitted, f"taken back when {tail!r} follows"
+            if shared is None:
+                shared, length = stream, len(stream)
+            length = common(shared, stream, length)
+            if length <= len(emitted):
+                return
+    assert shared is not None
+    raise AssertionError(f"after {prefix!r} all agree on {shared[len(emitted) : length]}")
+
+
+def run(decoder: NativeDecoder, text: str) -> list[Event]:
+    """Fed one character at a time, not closed."""
+    return [event for character in text for event in decoder.feed(character)]
+
+
+@pytest.fixture(scope="module")
+def tiny(tmp_path_factory) -> str:
+    """The path of a dialect with tags so short that all that may follow can be tried."""
+    file = tmp_path_factory.mktemp("dialects") / "tiny.lark"
+    file.write_text(TINY, encoding="utf-8")
+    return str(file)
+
+
+@given(
+    st.sampled_from(TINY_SCENES),
+    st.lists(st.sampled_from(TINY_UNITS), max_size=4).map("".join),
+    st.sampled_from(["text", "reasoning"]),
+    st.sampled_from([None, STRINGS]),
+    st.sampled_from(["text", "call"]),
+)
+def test_promise_4_as_early_as_possible(tiny, scene, more, start, tools, bare):
+    text = scene + more
+
+    def make() -> NativeDecoder:
+        return NativeDecoder(tiny, tools=tools, start=start, bare_invoke=bare)
+
+    for size in range(len(scene), len(text) + 1):
+        as_early_as_possible(text[:size], make, TINY_UNITS, (None,))
+
+
+@given(
+    st.sampled_from(M2_SCENES),
+    st.lists(st.sampled_from(M2_UNITS), max_size=3).map("".join),
+    st.sampled_from(["text", "reasoning"]),
+)
+def test_promise_4_as_early_as_possible_in_m2(scene, more, start):
+    text = scene + more
+
+    def make() -> NativeDecoder:
+        return NativeDecoder("minimax_m2", tools=STRINGS, start=start)
+
+    for size in range(len(scene), len(text) + 1):
+        as_early_as_possible(text[:size], make, M2_UNITS, (None,))
+
+
+@given(st.lists(st.sampled_from(TINY_UNITS), max_size=8).map("".join), st.sampled_from(["text", "reasoning"]))
+def test_promise_4_does_not_depend_on_how_the_prefix_was_cut(tiny, text, start):
+    for size in range(len(text) + 1):
+        whole = NativeDecoder(tiny, tools=STRINGS, start=start).feed(text[:size])
+        single = run(NativeDecoder(tiny, tools=STRINGS, start=start), text[:size])
+        assert join(whole) == join(single)
+
+
+# -- 5 -----------------------------------------------------------------------------------------------------------------
+
+
+@given(documents(min_calls=1))
+def test_promise_5_sealed_means_sealed(document):
+    """Never before the call's closing tag came, in any prefix, and then whole."""
+    ends = []
+    at = 0
+    for piece, before in zip(document.pieces, (None, *document.pieces), strict=False):
+        at += len(piece.text)
+        if piece.kind == "tag" and before is not None and _closes_a_call(piece, document.dialect):
+            ends.append(at)
+    decoder = document.decoder()
+    for seen, character in enumerate(document.text, 1):
+        for event in decoder.feed(character):
+            assert not isinstance(event, ToolCallFailed | Failed)
+            if isinstance(event, ToolCallFinished):
+                assert seen >= ends[event.index]
+                assert Call(event.call.name, event.call.arguments) == document.calls[event.index]
+    assert len(decoder.calls) <= len(ends)
+    decoder.close("stop")
+    assert len(decoder.calls) == len(ends)
+
+
+def _closes_a_call(piece: Piece, dialect: Dialect) -> bool:
+    return piece.text == (dialect.call_end or dialect.calls[1])
+
+
+@given(any_documents(), OPTIONS, FINISH_REASONS)
+def test_promise_5_no_seal_without_a_closing_tag(document, options, finish_reason):
+    closer = document.dialect.call_end or document.dialect.calls[1]
+    decoder = document.decoder(**options)
+    sealed = 0
+    text = document.text
+    for seen, character in enumerate(text, 1):
+        sealed += sum(isinstance(event, ToolCallFinished) for event in decoder.feed(character))
+        assert sealed <= text[:seen].count(closer)
+    sealed += sum(isinstance(event, ToolCallFinished) for event in decoder.close(finish_reason))
+    assert sealed <= text.count(closer)
+
+
+# -- 6 -----------------------------------------------------------------------------------------------------------------
+
+
+def check_lifecycles(events: list[Event]) -> None:
+    """Started, then its values, then exactly one end; ``Ended`` once, last, and clean only if nothing failed."""
+    started: dict[int, ToolCallStarted] = {}
+    ended: dict[int, Event] = {}
+    for event in events[:-1]:
+        match event:
+            case ToolCallStarted(index, _, name):
+                assert index not in started
+                assert index not in ended
+                assert name
+                assert not started or index > max(started), "indexes count up"
+                started[index] = event
+            case ArgumentDelta(index, path, text):
+                assert index in started
+                assert index not in ended
+                assert text
+                assert path
+            case ArgumentValue(index) | Deviated(int(index)):
+                assert index in started
+                assert index not in ended
+            case ToolCallFinished(index, call):
+                assert index in started
+                assert index not in ended
+                assert (call.id, call.name) == (started[index].id, started[index].name)
+                ended[index] = event
+            case ToolCallFailed(index, call, error):
+                assert index not in ended
+                if index in started:
+                    assert (call.id, call.name) == (started[index].id, started[index].name)
+                assert error.reason
+                ended[index] = event
+            case Text(text) | Reasoning(text):
+                assert text
+            case Ended():
+                raise AssertionError("Ended is not the last event")
+    assert started.keys() <= ended.keys()
+    assert sorted(ended) == list(range(len(ended)))
+    assert len({call.id for call in started.values()}) == len(started)
+    last = events[-1]
+    assert isinstance(last, Ended)
+    if any(isinstance(event, ToolCallFailed | Failed) for event in events):
+        assert not last.clean
+
+
+@given(any_documents(), OPTIONS, FINISH_REASONS)
+def test_promise_6_each_started_call_ends_once(document, options, finish_reason):
+    check_lifecycles(document.decode(finish_reason, **options))
+
+
+@given(any_documents(), FINISH_REASONS)
+def test_promise_6_the_decoder_s_own_books_agree(document, finish_reason):
+    decoder = document.decoder()
+    events = decoder.feed(document.text) + decoder.close(finish_reason)
+    assert decoder.calls == [event.call for event in sorted_by_index(events, ToolCallFinished)]
+    for event in events:
+        if isinstance(event, ToolCallFailed):
+            assert decoder.partial(event.index) == event.call
+
+
+def sorted_by_index(events: list[Event], kind: type) -> list[Any]:
+    return sorted((event for event in events if isinstance(event, kind)), key=lambda event: event.index)
+
+
+# -- 7 -----------------------------------------------------------------------------------------------------------------
+
+ANYTHING = st.text(st.characters()) | st.text(st.sampled_from("<>/`\"'\n\r =\x00\x1c\x85\u2028\ud800\udfff{}[]~e!b"))
+
+
+@given(st.data(), ANYTHING, st.sampled_from(DIALECTS), st.sampled_from(["text", "reasoning"]), OPTIONS, FINISH_REASONS)
+def test_promise_7_total(data, text, dialect, start, options, finish_reason):
+    decoder = NativeDecoder(dialect.name, start=start, tools=data.draw(st.sampled_from([None, SOUP_TOOLS])), **options)
+    events = [event for chunk in data.draw(chunkings(text)) for event in decoder.feed(chunk)]
+    check_lifecycles(events + decoder.close(finish_reason))
+
+
+@given(st.data(), soups(max_size=30), ANYTHING, OPTIONS, FINISH_REASONS)
+def test_promise_7_total_on_soup(data, document, spice, options, finish_reason):
+    at = data.draw(st.integers(0, len(document.pieces)))
+    pieces = (*document.pieces[:at], Piece(spice, "soup", "text"), *document.pieces[at:])
+    document = Document(document.dialect, document.start, document.tools, pieces)
+    limits = data.draw(st.sampled_from([Limits(), Limits(name=3, arguments=5, depth=1, calls=1, parameters=1)]))
+    chunks = data.draw(chunkings(document.text))
+    check_lifecycles(document.run(chunks, finish_reason, limits=limits, **options))
+
+
+# -- 8 -----------------------------------------------------------------------------------------------------------------
+
+ISOLATION_TOOLS = [
+    {"name": "before", "parameters": {"properties": {"x": {"type": "string"}}}},
+    {"name": "mid", "parameters": {"properties": {"a": {"type": "string"}, "o": {"type": "object"}, "n": {"type": "integer"}}}},
+    {"name": "after", "parameters": {"properties": {"x": {"type": "string"}}}},
+]
+
+# A malformed call that keeps its closing tags. Two losses are no malformed call but, by rule, a longer value, and may
+# swallow what follows: a value without its closing tag (N5: it ends at the next chain that is right; N7 then fails it)
+# or a last parameter without the call's own closing tag behind it (N5: the chain is not right), and a JSON string
+# without its closing quote (N6: everything in it is data).
+MALFORMED = {
+    M2.name: {
+        "no name": '<invoke name="">\n</invoke>',
+        "no name, with a parameter": '<invoke >\n<parameter name="a">v</parameter>\n</invoke>',
+        "no name attribute": '<invoke id="3">\n</invoke>',
+        "text instead of parameters": '<invoke name="mid">oops</invoke>',
+        "text before the first parameter": '<invoke name="mid">\noops\n<parameter name="a">v</parameter>\n</invoke>',
+        "text that looks like tags": '<invoke name="mid">\n<a></a> </para <\n</invoke>',
+        "an envelope's opening tag": '<invoke name="mid">\n<minimax:tool_call>\n</invoke>',
+        "one parameter twice": (
+            '<invoke name="mid">\n<parameter name="a">v</parameter>\n<parameter name="a">w</parameter>\n</invoke>'
+        ),
+        "a parameter without a name": '<invoke name="mid">\n<parameter name="">v</parameter>\n</invoke>',
+        "broken JSON": '<invoke name="mid">\n<parameter name="o">{"a": </parameter>\n</invoke>',
+        "JSON of another type": '<invoke name="mid">\n<parameter name="o">[1, 2]</parameter>\n</invoke>',
+        "no JSON": '<invoke name="mid">\n<parameter name="o">oops "</parameter>\n</invoke>',
+        "deep JSON": f'<invoke name="mid">\n<parameter name="o">{{"a": {"[" * 200}</parameter>\n</invoke>',
+        "no integer": '<invoke name="mid">\n<parameter name="n">two</parameter>\n</invoke>',
+        "an open quote": '<invoke name="mid>\n<parameter name="a">v</parameter>\n</invoke>',
+        "an open quote in a key": '<invoke name="mid">\n<parameter name="a>v\n</parameter>\n</invoke>',
+        "a long value": f'<invoke name="mid">\n<parameter name="a">{"v" * 500}</parameter>\n</invoke>',
+        "a long JSON value": f'<invoke name="mid">\n<parameter name="o">{{"a": "{"v" * 500}"}}</parameter>\n</invoke>',
+        "a long name": f'<invoke name="{"m" * 500}">\n</invoke>',
+        "a long key": f'<invoke name="mid">\n<parameter name="{"m" * 500}">v</parameter>\n</invoke>',
+        "an unknown tool": '<invoke name="nobody">\n<parameter name="a">v</parameter>\n</invoke>',
+        "a lost parameter's end": (
+            '<invoke name="mid">\n<parameter name="a">v\n<parameter name="n">3</parameter>\n</invoke>'
+        ),
+        "a call left open": '<invoke name="mid">\n',
+        "text between calls": "oops",
+        "a stray end": "</invoke>",
+        "a stray parameter's end": "</parameter>",
+        "nothing": "",
+    },
+    QWEN.name: {
+        "no name": "<function=>\n</function>",
+        "text instead of parameters": "<function=mid>oops</function>",
+        "text before the first parameter": "<function=mid>\noops\n<parameter=a>\nv\n</parameter>\n</function>",
+        "one parameter twice": "<function=mid>\n<parameter=a>\nv\n</parameter>\n<parameter=a>\nw\n</parameter>\n</function>",
+        "a parameter without a name": "<function=mid>\n<parameter=>\nv\n</parameter>\n</function>",
+        "broken JSON": '<function=mid>\n<parameter=o>\n{"a": \n</parameter>\n</function>',
+        "a long value": f"<function=mid>\n<parameter=a>\n{'v' * 500}\n</parameter>\n</function>",
+        "a long name": f"<function={'m' * 500}>\n</function>",
+        "a call left open": "<function=mid>\n",
+        "text between calls": "oops",
+        "nothing": "",
+    },
+    HERMES.name: {
+        "no JSON": "oops",
+        "nothing": "",
+        "blank": "\n\n",
+        "a list": "[]",
+        "a string": '"x"',
+        "no name": '{"arguments": {}}',
+        "a name that is none": '{"name": 3, "arguments": {}}',
+        "broken JSON": '{"name": "mid", "arguments": {"a": }}',
+        "cut JSON": '{"name": "mid", "arguments": {"a": 1',
+        "arguments that are none": '{"name": "mid", "arguments": 3}',
+        "a key twice": '{"name": "mid", "arguments": {"a": 1, "a": 2}}',
+        "the name twice": '{"name": "mid", "name": "mid", "arguments": {}}',
+        "text behind it": '{"name": "mid", "arguments": {}} oops',
+        "two objects": '{"name": "mid", "arguments": {}}{"name": "mid", "arguments": {}}',
+        "a long value": f'{{"name": "mid", "arguments": {{"a": "{"v" * 500}"}}}}',
+        "deep JSON": f'{{"name": "mid", "arguments": {{"a": {"[" * 200}',
+    },
+}
+
+CASES = [(dialect, title) for dialect in DIALECTS for title in MALFORMED[dialect.name]]
+
+
+def _call_text(dialect: Dialect, name: str, value: str) -> str:
+    if dialect.kind == "json":
+        return f'{{"name": "{name}", "arguments": {{"x": "{value}"}}}}'
+    head = f"{dialect.call[0]}{name}{dialect.call[1]}\n{dialect.argument[0]}x{dialect.argument[1]}"
+    return f"{head}{dialect.margin}{value}{dialect.margin}{dialect.argument_end}\n{dialect.call_end}"
+
+
+def _answer(dialect: Dialect, bodies: list[str], several: bool) -> str:
+    """Calls in one envelope, or in an envelope each."""
+    opening, closing = dialect.calls
+    if several or dialect.kind == "json":
+        return "\n".join(f"{opening}\n{body}\n{closing}" for body in bodies)
+    return f"{opening}\n" + "\n".join(bodies) + f"\n{closing}"
+
+
+@pytest.mark.parametrize("several", [False, True], ids=["one envelope", "an envelope each"])
+@pytest.mark.parametrize(("dialect", "title"), CASES, ids=[f"{dialect.name}: {title}" for dialect, title in CASES])
+def test_promise_8_isolation(dialect, title, several):
+    limits = Limits(name=100, arguments=100)
+    bodies = [_call_text(dialect, "before", "one"), MALFORMED[dialect.name][title], _call_text(dialect, "after", "two")]
+    text = _answer(dialect, bodies, several)
+
+    def run(chunks):
+        decoder = NativeDecoder(dialect.name, tools=ISOLATION_TOOLS, limits=limits)
+        return [event for chunk in chunks for event in decoder.feed(chunk)] + decoder.close("stop")
+
+    events = check_chunking(run, text)
+    check_lifecycles(events)
+    calls = {event.call.name: event.call for event in events if isinstance(event, ToolCallFinished)}
+    for name, value in (("before", "one"), ("after", "two")):
+        assert calls[name].arguments == {"x": value}
+        assert calls[name].deviations == ()
+        assert calls[name].trusted
+
+
+@given(st.sampled_from(CASES), documents(min_calls=1, max_envelopes=1), documents(min_calls=1, max_envelopes=1))
+def test_promise_8_isolation_of_whole_answers(case, before, after):
+    """What was said before a malformed envelope, and after it, stays what it was."""
+    dialect, title = case
+    if before.dialect is not dialect or after.dialect is not dialect or after.start == "reasoning":
+        return
+    if not several_ok(title):
+        return
+    middle = _answer(dialect, [MALFORMED[dialect.name][title]], True)
+    tools = before.tools
+    whole = Document(dialect, before.start, tools, (*before.pieces, Piece(f"\n{middle}\n\n", "tag", "text"), *after.pieces))
+    alone = [said_by(part.decode(tools=tools)) for part in (before, after)]
+    events = whole.decode(limits=Limits(name=100, arguments=10**6))
+    check_lifecycles(events)
+    said = [item for item in said_by(events) if not (isinstance(item, Call) and item.name in ("mid", "nobody", "m" * 500))]
+    assert [item for item in said if isinstance(item, Call)] == [
+        item for part in alone for item in part if isinstance(item, Call)
+    ]
+
+
+def several_ok(title: str) -> bool:
+    """Not a call left open: its envelope's closing tag follows, and that is another matter."""
+    return title != "a call left open"
+
+
+# -- 9 -----------------------------------------------------------------------------------------------------------------
+
+
+@contextmanager
+def counting() -> Iterator[Counter[str]]:
+    """Counts every call of a function, in Python and in C: work, whatever the machine."""
+    work: Counter[str] = Counter()
+
+    def profile(frame: Any, event: str, argument: Any) -> None:
+        if event in ("call", "c_call"):
+            work["calls"] += 1
+
+    before = sys.getprofile()
+    sys.setprofile(profile)
+    try:
+        yield work
+    finally:
+        sys.setprofile(before)
+
+
+class Copied(str):
+    """Text that counts the characters that are copied or searched in it: a slice of the rest at every tag is quadratic."""
+
+    __slots__ = ()
+    work = 0
+
+    def _count(self, text: str, extra: int = 0) -> Copied:
+        Copied.work += len(text) + extra
+        return Copied(text)
+
+    def __add__(self, other: str) -> Copied:
+        return self._count(str.__add__(self, other))
+
+    def __radd__(self, other: str) -> Copied:
+        return self._count(str.__add__(other, self))
+
+    def __getitem__(self, key: Any) -> Copied:
+        return self._count(str.__getitem__(self, key))
+
+    def find(self, sub: str, start: Any = 0, end: Any = None) -> int:
+        at = str.find(self, sub, start, end)
+        Copied.work += (len(self) if at < 0 else at) - (start or 0)
+        return at
+
+    def strip(self, characters: str | None = None) -> Copied:
+        return self._count(str.strip(self, characters))
+
+    def lstrip(self, characters: str | None = None) -> Copied:
+        return self._count(str.lstrip(self, characters))
+
+    def rstrip(self, characters: str | None = None) -> Copied:
+        return self._count(str.rstrip(self, characters))
+
+
+M2_STRING = '<minimax:tool_call>\n<invoke name="f">\n<parameter name="a">'
+M2_OBJECT = '<minimax:tool_call>\n<invoke name="f">\n<parameter name="o">{"k": "'
+QWEN_VALUE = "<tool_call>\n<function=f>\n<parameter=a>\n"
+ADVERSARIAL = {
+    "angle brackets in text": (M2, "", "<"),
+    "angle brackets in a value": (M2, M2_STRING, "<"),
+    "beginnings of a closing tag": (M2, M2_STRING, "</parameter"),
+    "closing tags": (M2, M2_STRING, "</parameter>"),
+    "closing tags on lines": (M2, M2_STRING, "</parameter>\n"),
+    "closing tags and text": (M2, M2_STRING, "</parameter>x"),
+    "chains that break": (M2, M2_STRING, "</parameter>\n</invoke>x"),
+    "chains that break late": (M2, M2_STRING, "</parameter>\n</invoke>\n</minimax:tool_call"),
+    "chains and far text": (M2, M2_STRING, "</parameter>\n</invoke>\n" + "x" * 200),
+    "opening tags of a lost parameter": (M2, M2_STRING, '<parameter name="b">'),
+    "opening tags of a quoted pair": (M2, M2_STRING, '<parameter name="x">'),
+    "headers without an end": (M2, M2_STRING, '<parameter name="x'),
+    "quotes in a header": (M2, '<minimax:tool_call>\n<invoke name="', '>"'),
+    "parameters": (M2, '<minimax:tool_call>\n<invoke name="g">', '<parameter name="x"></parameter>\n'),
+    "calls": (M2, "<minimax:tool_call>\n", '<invoke name="g">\n</invoke>\n'),
+    "calls left open": (M2, "<minimax:tool_call>\n", '<invoke name="g">\n'),
+    "envelopes": (M2, "", '<minimax:tool_call><invoke name="g"></invoke></minimax:tool_call>'),
+    "empty envelopes": (M2, "", "\n<minimax:tool_call></minimax:tool_call>"),
+    "openers in the middle of a line": (M2, "x", "<minimax:tool_call> "),
+    "bare calls": (M2, "x", "<invoke "),
+    "text in an envelope": (M2, "<minimax:tool_call>", "x "),
+    "text before a parameter": (M2, '<minimax:tool_call>\n<invoke name="f">', "x "),
+    "spaces behind reasoning": (M2, "<think>x</think>", " "),
+    "spaces in an envelope": (M2, "<minimax:tool_call>", " "),
+    "spaces in a value": (M2, M2_STRING, " "),
+    "spaces behind a closing tag": (M2, M2_STRING + "</parameter>", " "),
+    "lines behind an envelope": (M2, '<minimax:tool_call><invoke name="g"></invoke></minimax:tool_call>', " \n"),
+    "lines in text": (M2, "", "\n"),
+    "carriage returns in text": (M2, "", "\r"),
+    "back ticks in reasoning": (M2, "<think>", "`</think>`"),
+    "role markers": (M2, "x", "]~b]"),
+    "fences": (M2, "", "```\n"),
+    "braces of an undeclared value": (M2, M2_STRING.replace('"a"', '"x"'), "{"),
+    "tags in a JSON string": (M2, M2_OBJECT, "</parameter>\n</invoke>\n"),
+    "escapes in a JSON string": (M2, M2_OBJECT, "\\n"),
+    "members of an object": (M2, M2_OBJECT + '": [0', ', {"a": "b"}'),
+    "provisional calls": (M2, "<think>\n<minimax:tool_call>", '<invoke name="g"></invoke>\n'),
+    "values of qwen": (QWEN, QWEN_VALUE, "\n</parameter>"),
+    "line breaks of qwen": (QWEN, QWEN_VALUE, "\n"),
+    "calls of qwen": (QWEN, "<tool_call>\n", "<function=g>\n</function>\n"),
+    "payloads": (HERMES, "", '<tool_call>{"name": "f", "arguments": {}}</tool_call>\n'),
+    "closing tags in a payload": (HERMES, '<tool_call>{"name": "f", "arguments": {"a": "', "</tool_call>"),
+    "closing tags behind a broken payload": (HERMES, "<tool_call>{]", "</tool_call>"),
+}
+
+adversarial = pytest.mark.parametrize("title", ADVERSARIAL)
+OPTION_SETS: list[dict[str, Any]] = [{}, {"close": "first", "whitespace": "strip", "bare_invoke": "call"}]
+
+
+def _feed(dialect: Dialect, chunks: list[str], options: dict[str, Any]) -> None:
+    decoder = NativeDecoder(dialect.name, tools=SOUP_TOOLS, **options)
+    for chunk in chunks:
+        decoder.feed(chunk)
+    decoder.close()
+
+
+def _adversary(title: str, times: int, size: int) -> tuple[Dialect, list[str]]:
+    dialect, head, unit = ADVERSARIAL[title]
+    text = head + unit * max(1, times // len(unit))
+    return dialect, [text[at : at + size] for at in range(0, len(text), size)]
+
+
+@adversarial
+@pytest.mark.parametrize("options", OPTION_SETS, ids=["default", "other options"])
+@pytest.mark.parametrize("size", [1, 7, 10**9], ids=["characters", "pieces", "whole"])
+def test_promise_9_linear(title, options, size):
+    work = []
+    for times in (1_500, 6_000, 12_000):
+        dialect, chunks = _adversary(title, times, size)
+        with counting() as counter:
+            _feed(dialect, chunks, options)
+        work.append(counter["calls"])
+    assert work[2] - work[0] <= 2.5 * (work[1] - work[0]) + 200
+
+
+@adversarial
+@pytest.mark.parametrize("options", OPTION_SETS, ids=["default", "other options"])
+@pytest.mark.parametrize("size", [1, 7, 10**9], ids=["characters", "pieces", "whole"])
+def test_promise_9_linear_in_characters_copied(title, options, size):
+    work = []
+    for times in (6_000, 12_000):
+        dialect, chunks = _adversary(title, times, size)
+        Copied.work = 0
+        _feed(dialect, [Copied(chunk) for chunk in chunks], options)
+        work.append(Copied.work)
+    assert work[1] <= 2.4 * work[0] + 1_000
+
+
+@adversarial
+@pytest.mark.parametrize("size", [1, 7])
+def test_promise_9_what_is_held_back_is_bounded(title, size):
+    dialect, chunks = _adversary(title, 6_000, size)
+    bound = longest_tag(dialect.name) + LOOKAHEAD + size
+    decoder = NativeDecoder(dialect.name, tools=SOUP_TOOLS)
+    for chunk in chunks:
+        decoder.feed(chunk)
+        assert len(decoder._scanner._buffer) <= bound
+
+
+def longest_tag(name: str) -> int:
+    return max(len(tag.text) for state in load(name).states for tag in (*state.tags, *state.mentions))
+
+
+@given(any_documents())
+def test_promise_9_text_is_never_held_back_for_longer_than_a_tag(document):
+    """Where no chain and no opener waits: in text, reasoning and values that hold no whole tag."""
+    text = re.sub("|".join(re.escape(tag) for tag in document.dialect.tags), "", document.text)
+    decoder = NativeDecoder(document.dialect.name, tools=SOUP_TOOLS)
+    for character in text:
+        decoder.feed(character)
+        if decoder._scanner.state.opaque == "TEXT":
+            held = decoder._scanner._buffer
+            assert len(held) <= longest_tag(document.dialect.name) + 2 or "<" in held or held.isspace()
+
+
+# -- 10 ----------------------------------------------------------------------------------------------------------------
+
+
+@given(documents(), FINISH_REASONS.filter(lambda reason: reason != "error"))
+def test_promise_10_faithful(document, finish_reason):
+    """Text, reasoning, names and values come out as they were written, whatever tags the values hold."""
+    events = document.decode(finish_reason)
+    if finish_reason == "length" and document.pieces[-1].kind == "text":
+        return  # E1: a tag that had begun at the end is no text then
+    assert said_by(events) == list(document.said)
+    last = events[-1]
+    assert isinstance(last, Ended)
+    assert last.clean
+
+
+@by_dialect
+@given(data=st.data())
+def test_promise_10_no_markup_in_text(dialect, data):
+    document = data.draw(documents(dialect, min_calls=1))
+    said = "".join(text for item in document.said if isinstance(item, tuple) for text in item[1:])
+    told = "".join(event.text for event in document.decode() if isinstance(event, Text | Reasoning))
+    for tag in dialect.tags:
+        assert told.count(tag) == said.count(tag)
+
+
+@given(st.text(CHARACTERS), texts(), st.sampled_from([M2, QWEN]))
+@example("</parameter>\n</invoke>\n<invoke", "", M2)
+@example("</parameter>\n<param", "", M2)
+@example("</parameter>\n</invoke>\n</minimax:tool_call", "", M2)
+def test_promise_10_any_string_without_a_closing_chain(text, more, dialect):
+    """A string is whole whenever no closing tag in it is followed by what the format allows there (N5)."""
+    value = text + more
+    if re.search(re.escape(dialect.argument_end) + r"\s*$", value) or dialect.argument[0][:11] in value:
+        return
+    body = f"{dialect.call[0]}f{dialect.call[1]}\n{dialect.argument[0]}a{dialect.argument[1]}{dialect.margin}"
+    body += f"{value}{dialect.margin}{dialect.argument_end}\n{dialect.call_end}\n"
+    events = decode(f"{dialect.calls[0]}\n{body}{dialect.calls[1]}", dialect.name, tools=SOUP_TOOLS)
+    assert [item for item in said_by(events) if isinstance(item, Call)] == [Call("f", {"a": value})]
