@@ -8,14 +8,10 @@ from typing import Any
 from streamparse.decoding.readers import Reader
 from streamparse.decoding.values import ANY, ToolTypes, ValueType
 from streamparse.events import (
-    ArgumentValue,
-    Deviated,
     Deviation,
     DeviationCode,
     ErrorDetail,
-    Event,
     PartialToolCall,
-    Path,
     ToolCall,
     ToolCallFailed,
     ToolCallFinished,
@@ -86,12 +82,15 @@ class OpenCall:
         """Whether the tool declares this parameter and the call does not have it yet (N5, N7)."""
         return key != self.key and key not in self.arguments and self.type_of(key) is not None
 
-    def deviate(self, deviation: Deviation) -> list[Event]:
-        """Note a deviation; the event for it."""
+    def start(self, name: str, id_: str) -> None:
+        """The name is certain."""
+        self.name, self.id, self.started = name, id_, True
+
+    def note(self, deviation: Deviation) -> None:
+        """Remember a deviation, and what it means for trust."""
         self.deviations.append(deviation)
         if deviation.code in UNTRUSTED or deviation.tier >= UNTRUSTED_TIER:
             self.trusted = False
-        return [Deviated(self.index, deviation)]
 
     def blame(self, error: ErrorDetail) -> None:
         """Remember why the call will fail. The first reason stays."""
@@ -111,12 +110,6 @@ class OpenCall:
             raw = [*raw, self.reader.raw()]
         return PartialToolCall(self.id, self.name, arguments, "".join(raw), tuple(self.deviations))
 
-    def close_value(self, value: Any, path: Path) -> list[Event]:
-        """A parameter is complete."""
-        assert self.key is not None
-        self.arguments[self.key] = value
-        return [ArgumentValue(self.index, path, value)] if self.started else []
-
     def swallowed_parameter(self) -> tuple[str, str] | None:
         """N7: a declared parameter whose opening tag stands inside a string, and which the call does not have."""
         return next((pair for pair in self.swallowed if pair[1] not in self.arguments), None)
@@ -129,8 +122,10 @@ class OpenCall:
 
     def fail(self, error: ErrorDetail) -> ToolCallFailed:
         """The call ends in its error state."""
+        partial = self.partial()
         self.over = True
-        return ToolCallFailed(self.index, self.partial(), error)
+        self.reader = None
+        return ToolCallFailed(self.index, partial, error)
 
     def end(self) -> ToolCallFinished | ToolCallFailed:
         """The closing tag came: sealed, unless something was wrong on the way."""

@@ -1,0 +1,229 @@
+"""One answer of a model: its calls and envelopes as they open and close (rules N10 to N17)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from streamparse.decoding.calls import OpenCall
+from streamparse.decoding.envelope import Envelope
+from streamparse.decoding.payload import Payload, PayloadEvent
+from streamparse.decoding.report import Report
+from streamparse.decoding.scanner import Scanner
+from streamparse.decoding.values import CompiledTools
+from streamparse.events import Deviated, DeviationCode, ErrorCode, ToolCallStarted
+from streamparse.limits import LOOKAHEAD, Limits
+
+IdFactory = Callable[[int], str]
+
+
+class Answer:
+    """What is open: the call, its envelope, the calls in reasoning that wait for their verdict (N13)."""
+
+    __slots__ = (
+        "_make_id",
+        "_tools",
+        "assumed",
+        "call",
+        "closing",
+        "count",
+        "envelope",
+        "fence",
+        "finish_reason",
+        "limits",
+        "payload",
+        "provisional",
+        "report",
+        "said_something",
+        "scanner",
+    )
+
+    def __init__(self, scanner: Scanner, tools: CompiledTools | None, make_id: IdFactory, limits: Limits) -> None:
+        self.scanner = scanner
+        self.report = Report(scanner)
+        self.limits = limits
+        self._tools = tools
+        self._make_id = make_id
+        self.count = 0  # calls that have begun
+        self.call: OpenCall | None = None
+        self.payload: Payload | None = None  # of a call that is one JSON object
+        self.envelope: Envelope | None = None
+        self.provisional: list[OpenCall] = []
+        self.said_something = False  # anything but white space was text, reasoning or a call
+        self.fence = ""  # the Markdown fence that is open in the text (N12)
+        self.closing = False  # the stream is over
+        self.finish_reason: str | None = None
+        self.assumed = False  # the end of the stream cut the chain of the last value short (E2)
+
+    # Envelopes
+
+    def open_envelope(self) -> None:
+        """The opening tag of an envelope."""
+        self.envelope = Envelope()
+
+    def stray(self, text: str) -> None:
+        """N10: text where only tags may stand."""
+        call, offset = self.call, self.report.here
+        if call is None:
+            if self.envelope is None:
+                self.envelope = Envelope()
+            self.envelope.add_stray(text, offset)
+            return
+        call.keep_raw(text)
+        if not call.arguments and call.error is None:
+            reason = "text before the first parameter"
+            call.blame(self.report.error(ErrorCode.MALFORMED_CALL, reason, offset))
+
+    def report_stray(self) -> None:
+        """Tell of stray text that is over."""
+        if self.envelope is not None:
+            stray = self.envelope.take_stray()
+            if stray is not None:
+                self.report.tell(DeviationCode.TEXT_IN_ENVELOPE, self.envelope.stray_offset, stray)
+
+    def close_envelope(self) -> None:
+        """The closing tag of an envelope."""
+        self.report_stray()
+        envelope, self.envelope = self.envelope, None
+        if envelope is not None and not envelope.calls:
+            reason, here = "an envelope without a call", self.report.here
+            self.report.fail(self.report.error(ErrorCode.MALFORMED_ENVELOPE, reason, here, envelope.stray[:LOOKAHEAD]))
+
+    def lose(self, rule: str) -> None:
+        """A rule was left without its closing tag; what is around it goes on."""
+        here = self.report.here
+        if rule == "call" and self.call is not None:
+            self.call.blame(self.report.error(ErrorCode.MALFORMED_CALL, "the call was left open", here))
+            self.close_call()
+        elif rule == "calls" and self.envelope is not None and self.envelope.calls:
+            self.report_stray()
+            self.report.tell(DeviationCode.UNCLOSED_ENVELOPE, here)
+            self.envelope = None
+        elif rule == "calls":
+            self.close_envelope()
+
+    # Calls
+
+    def running(self, index: int) -> OpenCall | None:
+        """The call with this index, if it has begun and not ended."""
+        calls = self.provisional if self.call is None else [*self.provisional, self.call]
+        return next((call for call in calls if call.index == index and not call.over), None)
+
+    def open_call(self) -> OpenCall:
+        """The opening tag of a call."""
+        if self.envelope is not None:
+            self.report_stray()
+            self.envelope.calls += 1
+        call = self.call = OpenCall(self.count, self.limits.arguments)
+        if self.count < self.limits.calls:
+            self.count += 1
+            return call
+        call.over = True
+        reason = f"more than {self.limits.calls} calls"
+        self.report.fail_once(reason, self.report.error(ErrorCode.LIMIT_EXCEEDED, reason, self.report.here))
+        return call
+
+    def start_call(self, call: OpenCall, name: str) -> None:
+        """The name is certain."""
+        call.start(name, self._make_id(call.index))
+        self.said_something = True
+        self.report.events.append(ToolCallStarted(call.index, call.id, name))
+        if self.fence:
+            self.report.deviate(call, DeviationCode.INSIDE_CODE_FENCE, detail=self.fence)
+        if self._tools is not None:
+            call.tool = self._tools.get(name)
+            if call.tool is None:
+                self.report.deviate(call, DeviationCode.UNKNOWN_TOOL, detail=name)
+
+    def close_call(self) -> None:
+        """The closing tag of a call."""
+        call, self.call = self.call, None
+        payload, self.payload = self.payload, None
+        if call is None or call.over:
+            return
+        if payload is not None:
+            self._take_payload(call, payload)
+        self._check_swallowed(call)
+        if call.error is None and self.assumed and self.closing:  # E2
+            self.report.deviate(call, DeviationCode.UNCLOSED_ENVELOPE, offset=self.scanner.position)
+            call.trusted = call.trusted and self.finish_reason != "length"
+            self.envelope = None
+        if call.error is None and self.in_reasoning:
+            self.provisional.append(call)
+        else:
+            self.report.conclude(call.end())
+
+    def _check_swallowed(self, call: OpenCall) -> None:
+        """N7: a string holds the opening tag of a parameter that the call lacks."""
+        swallowed = call.swallowed_parameter()
+        if swallowed is not None:
+            key, inner = swallowed
+            reason = f"{key!r} holds the opening tag of {inner!r}, which this call lacks: a closing tag was lost"
+            call.blame(self.report.error(ErrorCode.AMBIGUOUS_DELIMITER, reason, self.report.here, path=(key,)))
+
+    def exceed(self, call: OpenCall, reason: str, offset: int, excerpt: str = "") -> None:
+        """A bound was passed: the call ends here, and nothing more of it is kept."""
+        self.report.conclude(call.fail(self.report.error(ErrorCode.LIMIT_EXCEEDED, reason, offset, excerpt)))
+
+    # Calls in reasoning (N13)
+
+    @property
+    def in_reasoning(self) -> bool:
+        """Whether what is open stands in reasoning."""
+        state = self.scanner.state
+        return "reasoning" in state.open or state.opaque == "REASONING"
+
+    def reject_provisional(self) -> None:
+        """The reasoning went on and ended, so what was called in it was only considered."""
+        for call in self.provisional:
+            reason = "the call stands in reasoning that was closed after it"
+            error = self.report.error(ErrorCode.CALL_IN_REASONING, reason, self.report.here)
+            self.report.conclude(call.fail(error))
+        self.provisional.clear()
+
+    def seal_provisional(self) -> None:
+        """The stream ended in the reasoning, so its calls were meant."""
+        for call in self.provisional:
+            self.report.deviate(call, DeviationCode.UNCLOSED_REASONING, offset=self.scanner.position)
+            self.report.conclude(call.seal())
+        self.provisional.clear()
+
+    # Calls that are one JSON object
+
+    def open_payload(self, call: OpenCall, repair: int) -> Payload:
+        """The opening tag of such a call."""
+        self.payload = Payload(call.index, self.report.here, repair, self.limits)
+        call.snapshot = self.payload.snapshot
+        return self.payload
+
+    def payload_text(self, text: str) -> None:
+        """More of it."""
+        call, payload = self.call, self.payload
+        if call is None or payload is None or call.over:
+            return
+        kept = text[: call.room]
+        call.room -= len(kept)
+        self._payload_events(call, payload, payload.feed(kept))
+        if len(kept) < len(text):
+            reason = f"arguments of more than {self.limits.arguments} characters"
+            self.exceed(call, reason, self.report.here + len(kept))
+
+    def _payload_events(self, call: OpenCall, payload: Payload, found: list[PayloadEvent]) -> None:
+        if payload.name and not call.started:
+            self.start_call(call, payload.name)
+        for event in found:
+            if isinstance(event, Deviated):
+                self.report.note(call, event.deviation)
+            else:
+                self.report.events.append(event)
+
+    def _take_payload(self, call: OpenCall, payload: Payload) -> None:
+        """The closing tag of it."""
+        self._payload_events(call, payload, payload.close())
+        error = payload.error()
+        if error is None and not payload.name:
+            error = self.report.error(ErrorCode.MISSING_NAME, "a call without a name", self.report.here)
+        if error is not None:
+            call.blame(error)
+        else:
+            call.arguments, call.verbatim = payload.arguments()
+            call.snapshot = None

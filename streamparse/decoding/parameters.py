@@ -1,0 +1,189 @@
+"""The headers and parameters of the open call: names, keys, values (rules N4 to N9, N14, T)."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+from streamparse.decoding.answer import Answer
+from streamparse.decoding.calls import OpenCall, declared_type
+from streamparse.decoding.guards import ValueGuard
+from streamparse.decoding.headers import ATTRIBUTE_KINDS, HeaderGuard, read_header
+from streamparse.decoding.readers import Place, TextReader, reader_for
+from streamparse.decoding.table import Tag
+from streamparse.events import ArgumentValue, DeviationCode, ErrorCode, json_text
+from streamparse.limits import EXCERPT
+
+_CDATA_OPENS = re.compile(r"\s{0,20}<!\[CDATA\[").match
+
+
+class Parameters:
+    """Reads what stands inside a call. ``strip`` and ``repair`` are options of the decoder, ``quotes`` says that a closing
+    tag may be data (N5)."""
+
+    __slots__ = (
+        "_answer",
+        "_header_guard",
+        "_header_offset",
+        "_header_room",
+        "_quotes",
+        "_repair",
+        "_strip",
+        "guard",
+        "header",
+        "repeated",
+    )
+
+    def __init__(self, answer: Answer, *, strip: bool, repair: int, quotes: bool) -> None:
+        self._answer = answer
+        self._strip = strip
+        self._repair = repair
+        self._quotes = quotes
+        self.header: list[str] | None = None  # the text of a name or key that is being read
+        self._header_guard: HeaderGuard | None = None
+        self._header_offset = 0
+        self._header_room = 0
+        self.guard: ValueGuard | None = None  # of the value that is open
+        self.repeated = False  # the open value belongs to a parameter that the call already has (N14)
+
+    def abandon(self) -> None:
+        """The call is over, whatever was being read of it."""
+        self.header = None
+        self.guard = None
+
+    # Names and keys
+
+    def begin_header(self) -> None:
+        """A tag that a name or key follows."""
+        scanner, limit = self._answer.scanner, self._answer.limits.name
+        self.header = []
+        self._header_offset = scanner.offset
+        self._header_room = limit
+        self._header_guard = None
+        if scanner.plan.opaque in ATTRIBUTE_KINDS:
+            scanner.guard = self._header_guard = HeaderGuard(limit)
+
+    def header_text(self, text: str) -> None:
+        """More of the name or key."""
+        call, header, room = self._answer.call, self.header, self._header_room
+        if call is None or header is None:
+            return
+        kept = text[:room]
+        self._header_room = room - len(kept)
+        if kept:
+            header.append(kept)
+            if self._header_guard is not None:
+                self._header_guard.see(kept)
+        if len(kept) < len(text) and not call.over:
+            what = "parameter name" if call.started else "tool name"
+            reason = f"a {what} of more than {self._answer.limits.name} characters"
+            self._answer.exceed(call, reason, self._header_offset, "".join(header)[:EXCERPT])
+
+    def end_header(self, tag: Tag) -> None:
+        """The end of a name or key."""
+        call, pieces, self.header = self._answer.call, self.header, None
+        if call is None or pieces is None:
+            return
+        is_key = self._answer.scanner.plan.opaque == "VALUE"
+        text = "".join(pieces)
+        call.keep_raw(text + tag.text)
+        if call.over:
+            if is_key:
+                self._watch(call)
+            return
+        report = self._answer.report
+        header = read_header(text, self._header_guard is not None)
+        if not header.name:
+            what = "a parameter without a name" if is_key else "a call without a name"
+            call.blame(report.error(ErrorCode.MISSING_NAME, what, self._header_offset, text[:EXCERPT]))
+        if is_key:
+            self._open_value(call, header.name)
+        elif header.name:
+            self._answer.start_call(call, header.name)
+        for attribute in header.extra:
+            report.deviate(call, DeviationCode.EXTRA_ATTRIBUTE, detail=attribute, offset=self._header_offset)
+
+    # Values
+
+    def _open_value(self, call: OpenCall, key: str) -> None:
+        answer, offset = self._answer, self._answer.report.here
+        type_, undeclared = declared_type(call, key)
+        if undeclared and key:
+            answer.report.deviate(call, DeviationCode.UNDECLARED_ARGUMENT, path=(key,), detail=key)
+        self.repeated = key in call.arguments
+        self._watch(call)
+        if len(call.arguments) >= answer.limits.parameters:
+            answer.exceed(call, f"more than {answer.limits.parameters} parameters", offset)
+            return
+        call.key = key
+        call.reader = reader_for(type_, Place(call.index, key, offset, self._repair, answer.limits, self._strip))
+
+    def _watch(self, call: OpenCall) -> None:
+        """Have a say in what ends the value (N5)."""
+        self.guard = ValueGuard(call.missing, self._header_guard is not None, self._answer.limits.name)
+        if self._quotes:
+            self._answer.scanner.guard = self.guard
+
+    def value_text(self, text: str) -> None:
+        """More of the value."""
+        call, guard = self._answer.call, self.guard
+        if guard is not None and guard.reading:
+            guard.see(text)
+        if call is None or guard is None or call.over or call.reader is None:
+            return
+        kept = text if len(text) <= call.room else text[: call.room]
+        call.room -= len(kept)
+        found = call.reader.feed(kept)
+        if call.reader.json is not None:
+            guard.watch_json(call.reader.json)
+        if call.started and not self.repeated:
+            self._answer.report.events += found
+        if len(kept) < len(text):
+            reason = f"arguments of more than {self._answer.limits.arguments} characters"
+            self._answer.exceed(call, reason, self._answer.report.here + len(kept))
+
+    def close_value(self) -> None:
+        """The closing tag of a parameter."""
+        call, guard, self.guard = self._answer.call, self.guard, None
+        if call is None or guard is None or call.over or call.reader is None or call.key is None:
+            return
+        reader, key, report = call.reader, call.key, self._answer.report
+        outcome = reader.close()
+        value = outcome.reading.value
+        call.reader = call.key = None
+        call.keep_raw(value if isinstance(reader, TextReader) else reader.raw())
+        if call.started and not self.repeated:
+            report.events += outcome.events
+        if outcome.error is not None:
+            call.blame(outcome.error)
+        if isinstance(value, str):
+            self._check_string(call, key, value, guard)
+        for code, expected, found in outcome.reading.deviations:
+            report.deviate(call, code, path=(key,), expected=expected, found=found)
+        self._answer.assumed = self._answer.scanner.assumed
+        if self.repeated:
+            self._repeat(call, key, value)
+            return
+        call.arguments[key] = value
+        if call.started:
+            report.events.append(ArgumentValue(call.index, (key,), value))
+
+    def _check_string(self, call: OpenCall, key: str, value: str, guard: ValueGuard) -> None:
+        """N7, N9: what a finished string looks like."""
+        if guard.swallowed:
+            call.swallowed += [(key, inner) for inner in guard.swallowed]
+        if guard.tags:
+            self._answer.report.deviate(call, DeviationCode.DELIMITER_IN_VALUE, path=(key,))
+            call.trusted = call.trusted and not self._answer.scanner.last_resort
+        if _CDATA_OPENS(value) and value[-EXCERPT:].rstrip().endswith("]]>"):
+            self._answer.report.deviate(call, DeviationCode.CDATA, path=(key,))
+
+    def _repeat(self, call: OpenCall, key: str, value: Any) -> None:
+        """N14: the same parameter again."""
+        report, found = self._answer.report, json_text(value)
+        if found == json_text(call.arguments[key]):
+            report.deviate(call, DeviationCode.REPEATED_ARGUMENT, path=(key,))
+        else:
+            reason = f"parameter {key!r} was given twice with different values"
+            error = report.error(ErrorCode.DUPLICATE_ARGUMENT, reason, report.here, found[:EXCERPT], (key,))
+            call.blame(error)

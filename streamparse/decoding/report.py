@@ -1,0 +1,102 @@
+"""What a decoder has to say: the events of the feed that is running, and the errors and deviations in the stream's own words."""
+
+from __future__ import annotations
+
+from streamparse.decoding.calls import OpenCall
+from streamparse.decoding.scanner import Scanner
+from streamparse.events import (
+    Deviated,
+    Deviation,
+    DeviationCode,
+    ErrorCode,
+    ErrorDetail,
+    Event,
+    Failed,
+    PartialToolCall,
+    Path,
+    ToolCall,
+    ToolCallFailed,
+    ToolCallFinished,
+)
+from streamparse.limits import EXCERPT
+
+
+class Report:
+    """The events of one answer, feed by feed; how its calls ended; whether it was clean."""
+
+    __slots__ = ("_scanner", "_told", "clean", "events", "failed", "finished")
+
+    def __init__(self, scanner: Scanner) -> None:
+        self._scanner = scanner
+        self.events: list[Event] = []
+        self.clean = True
+        self.finished: dict[int, ToolCall] = {}
+        self.failed: dict[int, PartialToolCall] = {}
+        self._told: set[str] = set()
+
+    @property
+    def here(self) -> int:
+        """The place of what the scanner gave last."""
+        return self._scanner.offset
+
+    def begin(self) -> list[Event]:
+        """A new list of events, for a new feed."""
+        self.events = []
+        return self.events
+
+    def error(self, code: ErrorCode, reason: str, offset: int, excerpt: str = "", path: Path = ()) -> ErrorDetail:
+        """An error with what is open here and what would have been accepted (E1)."""
+        state = self._scanner.state
+        where = state.open or ((state.opaque.lower(),) if state.opaque else ())
+        return ErrorDetail(code, reason, offset, where, state.expected, excerpt, path)
+
+    def fail(self, error: ErrorDetail) -> None:
+        """An error that belongs to no call."""
+        self.clean = False
+        self.events.append(Failed(error))
+
+    def fail_once(self, topic: str, error: ErrorDetail) -> None:
+        """The same, told once per answer."""
+        if topic not in self._told:
+            self._told.add(topic)
+            self.fail(error)
+
+    def tell(self, code: DeviationCode, offset: int, detail: str = "") -> None:
+        """A deviation that belongs to no call."""
+        self.events.append(Deviated(None, Deviation(code, offset, detail[:EXCERPT])))
+
+    def tell_once(self, code: DeviationCode, offset: int, detail: str) -> None:
+        """The same, told once per answer."""
+        topic = f"{code}:{detail}"
+        if topic not in self._told:
+            self._told.add(topic)
+            self.tell(code, offset, detail)
+
+    def deviate(
+        self,
+        call: OpenCall,
+        code: DeviationCode,
+        *,
+        offset: int = -1,
+        path: Path = (),
+        detail: str = "",
+        expected: str = "",
+        found: str = "",
+    ) -> None:
+        """A deviation of a call, here unless ``offset`` says otherwise."""
+        place = self._scanner.offset if offset < 0 else offset
+        self.note(call, Deviation(code, place, detail[:EXCERPT], path, expected, found))
+
+    def note(self, call: OpenCall, deviation: Deviation) -> None:
+        """A deviation of a call."""
+        call.note(deviation)
+        self.events.append(Deviated(call.index, deviation))
+
+    def conclude(self, event: ToolCallFinished | ToolCallFailed) -> None:
+        """The end of a call."""
+        if isinstance(event, ToolCallFinished):
+            self.finished[event.index] = event.call
+        else:
+            self.failed[event.index] = event.call
+            self.clean = False
+        self.events.append(event)
