@@ -9,7 +9,8 @@ from __future__ import annotations
 import json
 import re
 import time
-from pathlib import Path
+from collections.abc import Iterable
+from itertools import pairwise
 from typing import Any
 
 import pytest
@@ -20,7 +21,7 @@ from streamparse.decoding.arguments import JsonDecoder
 from streamparse.decoding.encode import ChunkEncoder, render_answer, render_calls, to_chat_completion
 from streamparse.decoding.fragments import ArgumentWriter, escaped
 from streamparse.decoding.grammar import load
-from streamparse.decoding.native import NativeDecoder, decode
+from streamparse.decoding.native import NativeDecoder
 from streamparse.errors import ClosedError, UnknownDialectError, UsageError
 from streamparse.events import (
     ArgumentDelta,
@@ -64,9 +65,7 @@ def hermes(name: str, arguments: dict[str, Any]) -> str:
 
 
 def qwen3_coder(name: str, arguments: dict[str, Any], head: str = "\n", tail: str = "\n") -> str:
-    inner = "".join(
-        f"<parameter={key}>{head}{texts(value)}{tail}</parameter>\n" for key, value in arguments.items()
-    )
+    inner = "".join(f"<parameter={key}>{head}{texts(value)}{tail}</parameter>\n" for key, value in arguments.items())
     return f"<tool_call>\n<function={name}>\n{inner}</function>\n</tool_call>"
 
 
@@ -74,12 +73,16 @@ BY_HAND = {"minimax_m2": minimax_m2, "hermes": hermes, "qwen3_coder": qwen3_code
 """One call, in an envelope of its own."""
 
 
-def read(text: str, dialect: str, tools: Any = None, cuts: Any = (), **options: Any) -> list[Any]:
-    """The events of a text that comes in pieces."""
-    decoder = NativeDecoder(dialect, tools=tools, **options)
+def pieces(text: str, cuts: Iterable[int]) -> list[str]:
     places = [0, *sorted(cut % (len(text) + 1) for cut in cuts), len(text)]
-    pieces = [text[start:end] for start, end in zip(places, places[1:], strict=False)]
-    return [event for piece in pieces for event in decoder.feed(piece)] + decoder.close()
+    return [text[start:end] for start, end in pairwise(places)]
+
+
+def read(text: str, dialect: str, tools: Any = None, cuts: Iterable[int] = (), **options: Any) -> list[Any]:
+    """The events of a text that comes in pieces."""
+    reason = options.pop("reason", None)
+    decoder = NativeDecoder(dialect, tools=tools, **options)
+    return [event for piece in pieces(text, cuts) for event in decoder.feed(piece)] + decoder.close(reason)
 
 
 def sealed(events: list[Any]) -> list[tuple[str, str]]:
@@ -170,7 +173,11 @@ def test_forms_of_a_call(call):
 
 
 def test_arguments_may_be_missing_or_empty_text():
-    calls = [{"function": {"name": "f", "arguments": ""}}, {"function": {"name": "f"}}, {"name": "f"}]
+    calls: list[dict[str, Any]] = [
+        {"function": {"name": "f", "arguments": ""}},
+        {"function": {"name": "f"}},
+        {"name": "f"},
+    ]
     assert [render_calls([call]) for call in calls] == [minimax_m2("f", {})] * 3
 
 
@@ -263,12 +270,12 @@ def test_names_as_attributes(name, header):
 @pytest.mark.parametrize("name", ["a\nb", "\"'", ""])
 def test_names_that_no_attribute_holds(name):
     for check in (True, False):
-        with pytest.raises(UsageError, match="parameter name .* cannot be written"):
+        with pytest.raises(UsageError, match=r"parameter name .* cannot be written"):
             render_calls([("f", {name: "x"})], check=check)
 
 
 def test_names_that_are_too_long():
-    with pytest.raises(UsageError, match="is not found .*more than 1024 characters"):
+    with pytest.raises(UsageError, match=r"is not found .*more than 1024 characters"):
         render_calls([("f" * 2000, {})])
 
 
@@ -319,7 +326,7 @@ def test_lost_delimiters_need_the_tools():
     """N7: what is harmless to a reader without tools names a parameter that the tool declares."""
     call = ("f", {"a": '<parameter name="b">x</parameter>'})
     assert render_calls([call])
-    with pytest.raises(UsageError, match="not found .*closing tag was lost"):
+    with pytest.raises(UsageError, match=r"not found .*closing tag was lost"):
         render_calls([call], tools=[tool("f", a={"type": "string"}, b={"type": "string"})])
 
 
@@ -352,7 +359,7 @@ def test_with_tools_types_are_compared(schema, value):
 
 
 def test_answers():
-    calls = [("now", {})]
+    calls: list[Any] = [("now", {})]
     call = minimax_m2("now", {})
     assert render_answer(reasoning="hm\n", text="Hi", calls=calls) == f"<think>hm\n</think>\n\nHi\n{call}"
     assert render_answer(reasoning="hm\n", text="Hi", calls=calls, opened=True) == f"hm\n</think>\n\nHi\n{call}"
@@ -531,7 +538,7 @@ def fragments(chunks: list[Any]) -> dict[str, str]:
     return joined
 
 
-ONE_CALL = [
+ONE_CALL: list[Any] = [
     Reasoning("hm"),
     Text("Hi"),
     ToolCallStarted(0, "call_0", "f"),
@@ -636,7 +643,7 @@ def test_the_argument_object_may_be_announced():
 
 def test_calls_are_counted_without_gaps():
     """The limit of calls, or a call without a name, takes an index and starts nothing."""
-    events = [ToolCallStarted(1, "b", "f"), ToolCallStarted(4, "e", "f"), ArgumentValue(1, ("k",), 1)]
+    events: list[Any] = [ToolCallStarted(1, "b", "f"), ToolCallStarted(4, "e", "f"), ArgumentValue(1, ("k",), 1)]
     assert fragments(ChunkEncoder().feed_all(events)) == {"b": '{"k": 1', "e": ""}
 
 
@@ -652,9 +659,8 @@ PARTIAL = PartialToolCall("call_0", "f", {})
     ids=["nothing", "a value", "half a string", "half a list"],
 )
 def test_a_failed_call_is_never_closed(events):
-    chunks = ChunkEncoder().feed_all(
-        [ToolCallStarted(0, "call_0", "f"), *events, ToolCallFailed(0, PARTIAL, ERROR), Ended("tool_calls", clean=False)]
-    )
+    end = [ToolCallFailed(0, PARTIAL, ERROR), Ended("tool_calls", clean=False)]
+    chunks = ChunkEncoder().feed_all([ToolCallStarted(0, "call_0", "f"), *events, *end])
     [arguments] = fragments(chunks).values()
     assert arguments.startswith("{")
     with pytest.raises(ValueError, match=r"Expecting|Unterminated"):
@@ -680,7 +686,7 @@ def test_a_failed_call_is_never_closed(events):
 
 def test_deviations_and_distrust_are_told():
     deviation = Deviation(DeviationCode.UNKNOWN_TOOL, 0, "f")
-    events = [
+    events: list[Any] = [
         ToolCallStarted(0, "call_0", "f"),
         Deviated(0, deviation),
         Deviated(None, Deviation(DeviationCode.FOREIGN_FORMAT, 3, "m1")),
@@ -699,7 +705,7 @@ def test_deviations_and_distrust_are_told():
 
 
 def test_a_call_that_failed_before_it_started():
-    events = [ToolCallFailed(0, PartialToolCall("", "", {}), ERROR), Ended("stop", clean=False)]
+    events: list[Any] = [ToolCallFailed(0, PartialToolCall("", "", {}), ERROR), Ended("stop", clean=False)]
     chunks = ChunkEncoder().feed_all(events)
     assert fragments(chunks) == {}
     assert chunks[-1]["streamparse"]["errors"][0]["tool_call_id"] is None
@@ -782,7 +788,11 @@ def test_events_that_do_not_add_up(events):
 
 def test_a_value_that_turns_out_broken():
     """J6: told as JSON, then as text. What was sent stays, and stays open."""
-    events = [ArgumentDelta(0, ("a", "k"), "x"), ArgumentValue(0, ("a",), '{"k": "x'), ArgumentValue(0, ("b",), 1)]
+    events: list[Any] = [
+        ArgumentDelta(0, ("a", "k"), "x"),
+        ArgumentValue(0, ("a",), '{"k": "x'),
+        ArgumentValue(0, ("b",), 1),
+    ]
     encoder = ChunkEncoder()
     chunks = encoder.feed_all([ToolCallStarted(0, "x", "f"), *events, ToolCallFailed(0, PARTIAL, ERROR)])
     assert fragments(chunks) == {"x": '{"a": {"k": "x'}
@@ -793,20 +803,17 @@ def test_a_value_that_turns_out_broken():
 
 @given(text=strings, cuts=places)
 def test_escaping_needs_no_context(text, cuts):
-    at = [0, *sorted(cut % (len(text) + 1) for cut in cuts), len(text)]
-    pieces = [text[start:end] for start, end in zip(at, at[1:], strict=False)]
-    assert "".join(map(escaped, pieces)) == json_text(text)[1:-1]
+    assert "".join(map(escaped, pieces(text, cuts))) == json_text(text)[1:-1]
 
 
 @given(value=objects, cuts=places, indent=st.sampled_from([None, 1]))
 def test_path_events_of_any_object(value, cuts, indent):
     """Without a dialect: whatever the layout and the chunks, the fragments are the canonical text."""
     text = json.dumps(value, indent=indent)
-    at = [0, *sorted(cut % (len(text) + 1) for cut in cuts), len(text)]
     reader, writer = JsonDecoder(), ArgumentWriter(0)
     written = ""
-    for start, end in zip(at, at[1:], strict=False):
-        for event in reader.feed(text[start:end]):
+    for piece in pieces(text, cuts):
+        for event in reader.feed(piece):
             if isinstance(event, ArgumentDelta):
                 written += writer.delta(event.path, event.text)
             elif isinstance(event, ArgumentValue):
@@ -838,10 +845,7 @@ def answers(draw: Any) -> tuple[str, str, Any]:
 @example(made=("minimax_m2", minimax_m2("f", {"a": '["x"] y'}), [tool("f", a={"type": "array"})]), cuts=[], reason=None)
 def test_chunks_say_what_the_events_say(made, cuts, reason):
     dialect, answer, tools = made
-    decoder = NativeDecoder(dialect, tools=tools)
-    at = [0, *sorted(cut % (len(answer) + 1) for cut in cuts), len(answer)]
-    events = [event for start, end in zip(at, at[1:], strict=False) for event in decoder.feed(answer[start:end])]
-    events += decoder.close(reason)
+    events = read(answer, dialect, tools, cuts, reason=reason)
     chunks = ChunkEncoder().feed_all(events)
     assert deltas(chunks)[0] == {"role": "assistant", "content": ""}
     for kind, name in ((Text, "content"), (Reasoning, "reasoning_content")):
@@ -856,8 +860,8 @@ def test_chunks_say_what_the_events_say(made, cuts, reason):
             assert joined_arguments[event.call.id].startswith("{")
             assert_no_json(joined_arguments[event.call.id])
     check_end(events, chunks)
-    if tuple(cuts):
-        whole = decode(answer, dialect, tools=tools, finish_reason=reason)
+    if cuts:
+        whole = read(answer, dialect, tools, reason=reason)
         assert fragments(ChunkEncoder().feed_all(whole)) == joined_arguments
 
 
@@ -870,7 +874,7 @@ def check_end(events: list[Any], chunks: list[Any]) -> None:
     """The last chunk, and that the completion is what the chunks add up to."""
     failed = any(isinstance(event, ToolCallFailed | Failed) for event in events)
     finish_reason = chunks[-1]["choices"][0]["finish_reason"]
-    assert [choice["finish_reason"] for chunk in chunks[:-1] for choice in chunk["choices"]].count(None) == len(chunks) - 1
+    assert all(chunk["choices"][0]["finish_reason"] is None for chunk in chunks[:-1])
     assert not failed or finish_reason == "length"
     completion = to_chat_completion(events)
     assert completion.get("streamparse") == chunks[-1].get("streamparse")
@@ -901,6 +905,6 @@ def test_fragments_cost_their_own_length():
 
 
 def test_the_docs_name_what_there_is():
-    text = Path(ROOT / "docs" / "encode.md").read_text(encoding="utf-8")
+    text = (ROOT / "docs" / "encode.md").read_text(encoding="utf-8")
     for name in ("render_calls", "render_answer", "ChunkEncoder", "to_chat_completion"):
         assert f"`{name}" in text

@@ -656,8 +656,6 @@ class JsonDecoder:
         while pos < end and (step := phase[text[pos]]) is not None:
             phase = step
             pos += 1
-        if pos < end and phase.kind is int and pos - start < _EASY and text[pos] in self._delimiters:
-            return self._put(int(text[start:pos]), start, pos, out)
         return self._end_number(text, pos, phase, text[start:pos], out)
 
     def _more_number(self, text: str, pos: int, out: _Out) -> int:
@@ -669,13 +667,20 @@ class JsonDecoder:
         return self._end_number(text, pos, phase, self._token + text[:pos], out)
 
     def _end_number(self, text: str, pos: int, phase: Phase, token: str, out: _Out) -> int:
+        size = len(token)
+        if pos == len(text) and size <= MAX_NUMBER:  # it may go on
+            self._phase, self._token, self._inside = phase, token, JsonDecoder._more_number
+            return pos
+        if phase.kind is int and size < _EASY and text[pos] in self._delimiters:
+            return self._put(int(token), pos - size, pos, out)
+        return self._odd_number(text, pos, phase, token, out)
+
+    def _odd_number(self, text: str, pos: int, phase: Phase, token: str, out: _Out) -> int:
+        """A number that is not a short integer, or no number at all."""
         start = pos - len(token)
         if len(token) > MAX_NUMBER:
             reason = f"a number of more than {MAX_NUMBER} characters"
             return self._fail(ErrorCode.LIMIT_EXCEEDED, reason, start + MAX_NUMBER)
-        if pos == len(text):
-            self._phase, self._token, self._inside = phase, token, JsonDecoder._more_number
-            return pos
         if phase.kind is None or text[pos] not in self._delimiters:
             reason = (phase.kind is None and FOREIGN.get(text[pos])) or f"unexpected {shown(text[pos])} in a number"
             expected = phase.expected or ("a digit", *self._after())

@@ -203,8 +203,8 @@ class NativeDecoder:
     def _feed(self, chunk: str) -> list[Event]:
         if self._closed:
             raise ClosedError("feed after close: a decoder reads one answer, make a new one for the next")
-        if not isinstance(chunk, str):  # type: ignore[unreachable]  # callers need not be typed
-            kind = type(chunk).__name__
+        if not isinstance(chunk, str):
+            kind = type(chunk).__name__  # type: ignore[unreachable]  # callers need not be typed
             raise UsageError(f"feed takes text (str), not {kind}; decode bytes with an incremental decoder")
         if not chunk:
             return []
