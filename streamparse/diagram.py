@@ -100,11 +100,11 @@ def as_mermaid(table: Table) -> str:
     for state in table.states:
         lines += (f"    s{state.index} --> s{target} : {label}" for target, label in _arrows(state))
         lines += [f"    s{state.index} --> [*]"] if state.may_end else []
-    return "\n".join(lines) + "\n"
+    return "\n".join(line.rstrip() for line in lines) + "\n"
 
 
 def _label(state: State) -> str:
-    return _entities(f"{state.index}. {' > '.join((*state.open, state.opaque or '(tags only)'))}")
+    return _entities(f"{state.index} {' > '.join((*state.open, state.opaque or '(tags only)'))}")
 
 
 def _arrows(state: State) -> Iterator[tuple[int, str]]:

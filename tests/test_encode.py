@@ -355,6 +355,22 @@ def test_with_tools_types_are_compared(schema, value):
     assert render_calls([("f", {"a": value})], "hermes", tools=tools)  # JSON carries its types
 
 
+def test_what_models_wrote_can_be_written_again(shared):
+    """History: the calls of other systems' cases, quoted calls and broken siblings included."""
+    lines = shared("cases", "m2_xml.jsonl").read_text(encoding="utf-8").splitlines()
+    written = 0
+    for case in map(json.loads, lines):
+        text = case["input"].get("text") or "".join(
+            piece for piece in case["input"].get("chunks", ()) if isinstance(piece, str)
+        )
+        events = read(text, "minimax_m2", case.get("tools"))
+        calls = [event.call for event in events if type(event) is ToolCallFinished]
+        again = read(render_calls(calls, tools=case.get("tools")), "minimax_m2", case.get("tools"))
+        assert sealed(again) == as_text([(call.name, call.arguments) for call in calls])
+        written += len(calls)
+    assert written > 20
+
+
 # The renderer: whole answers
 
 
@@ -659,7 +675,7 @@ PARTIAL = PartialToolCall("call_0", "f", {})
     ids=["nothing", "a value", "half a string", "half a list"],
 )
 def test_a_failed_call_is_never_closed(events):
-    end = [ToolCallFailed(0, PARTIAL, ERROR), Ended("tool_calls", clean=False)]
+    end: list[Any] = [ToolCallFailed(0, PARTIAL, ERROR), Ended("tool_calls", clean=False)]
     chunks = ChunkEncoder().feed_all([ToolCallStarted(0, "call_0", "f"), *events, *end])
     [arguments] = fragments(chunks).values()
     assert arguments.startswith("{")
@@ -682,6 +698,16 @@ def test_a_failed_call_is_never_closed(events):
         ],
         "finish_reason": "tool_calls",
     }
+
+
+def test_a_call_in_reasoning_stays_open():
+    """N13: it was announced, and fails only when the reasoning ends; the call behind it is sealed all the same."""
+    call = minimax_m2("f", {"a": "x"})
+    events = read(f"<think>\n{call}\n</think>\n\n{call}", "minimax_m2")
+    chunks = ChunkEncoder().feed_all(events)
+    assert fragments(chunks) == {"call_0": '{"a": "x"', "call_1": '{"a": "x"}'}
+    assert chunks[-1]["streamparse"]["errors"][0]["code"] == "call_in_reasoning"
+    assert [call["id"] for call in to_chat_completion(events)["choices"][0]["message"]["tool_calls"]] == ["call_1"]
 
 
 def test_deviations_and_distrust_are_told():

@@ -33,7 +33,7 @@ from streamparse import (
 from streamparse.decoding import native
 from streamparse.decoding.grammar import load
 from streamparse.decoding.native import decode
-from streamparse.decoding.scanner import LOST, NOTE, SPACE, Kind, Lexeme, Scanner
+from streamparse.decoding.scanner import LOST, NOTE, SPACE, TAG, Kind, Lexeme, Scanner
 from streamparse.limits import LOOKAHEAD
 
 from .chunks import check_chunking, join
@@ -87,17 +87,15 @@ class Recorder(Scanner):
 
     log: list[LexemeAt] = []
 
-    def _noted(self, lexemes: Iterator[Lexeme]) -> Iterator[Lexeme]:
-        for kind, tag, text in lexemes:
+    def pull(self, final: bool = False) -> Lexeme | None:
+        lexeme = super().pull(final)
+        if lexeme is not None:
+            kind, tag, text = lexeme
+            if kind is TAG and text:
+                self.log.append((SPACE, text, self.offset - len(text)))
             if kind not in (NOTE, LOST):
                 self.log.append((kind, text if tag is None else tag.text, self.offset))
-            yield kind, tag, text
-
-    def feed(self, chunk: str) -> Iterator[Lexeme]:
-        return self._noted(super().feed(chunk))
-
-    def close(self) -> Iterator[Lexeme]:
-        return self._noted(super().close())
+        return lexeme
 
     def pass_over(self, length: int) -> None:
         self.log.append((Kind.TEXT, "\0" * length, self.position))
@@ -307,10 +305,10 @@ def common(a: list[object], b: list[object], limit: int) -> int:
 
 
 def continuations(prefix: str, alphabet: list[str], tags: list[str]) -> Iterator[str]:
-    """What may come: rests of tags that have begun, and up to four units, likely tie-breakers first."""
+    """What may come: the rest of a tag that has begun, and up to three units; the short ones first."""
     rests = [tag[k:] for tag in tags for k in range(1, len(tag)) if prefix.endswith(tag[:k])]
     firsts = ["", *rests, *alphabet]
-    for size in range(4):
+    for size in range(3):
         for first in firsts:
             for more in itertools.product(alphabet, repeat=size):
                 yield first + "".join(more)
@@ -358,14 +356,13 @@ def tiny(tmp_path_factory) -> str:
     st.sampled_from(TINY_SCENES),
     st.lists(st.sampled_from(TINY_UNITS), max_size=4).map("".join),
     st.sampled_from(["text", "reasoning"]),
-    st.sampled_from([None, STRINGS]),
     st.sampled_from(["text", "call"]),
 )
-def test_promise_4_as_early_as_possible(tiny, scene, more, start, tools, bare):
+def test_promise_4_as_early_as_possible(tiny, scene, more, start, bare):
     text = scene + more
 
     def make() -> NativeDecoder:
-        return NativeDecoder(tiny, tools=tools, start=start, bare_invoke=bare)
+        return NativeDecoder(tiny, tools=STRINGS, start=start, bare_invoke=bare)
 
     for size in range(len(scene), len(text) + 1):
         as_early_as_possible(text[:size], make, TINY_UNITS, (None,))
@@ -455,8 +452,10 @@ def check_lifecycles(events: list[Event]) -> None:
                 assert index not in ended
                 assert text
                 assert path
-            case ArgumentValue(index) | Deviated(int(index)):
+            case ArgumentValue(index):
                 assert index in started
+                assert index not in ended
+            case Deviated(int(index)):
                 assert index not in ended
             case ToolCallFinished(index, call):
                 assert index in started
@@ -602,6 +601,8 @@ MALFORMED = {
     },
 }
 
+SWALLOWED = ("a stray end", "a stray parameter's end")
+
 CASES = [(dialect, title) for dialect in DIALECTS for title in MALFORMED[dialect.name]]
 
 
@@ -623,6 +624,8 @@ def _answer(dialect: Dialect, bodies: list[str], several: bool) -> str:
 @pytest.mark.parametrize("several", [False, True], ids=["one envelope", "an envelope each"])
 @pytest.mark.parametrize(("dialect", "title"), CASES, ids=[f"{dialect.name}: {title}" for dialect, title in CASES])
 def test_promise_8_isolation(dialect, title, several):
+    if not several and title in SWALLOWED:
+        pytest.skip("N5: behind '</invoke>' another closing tag says that the text so far was data")
     limits = Limits(name=100, arguments=100)
     bodies = [_call_text(dialect, "before", "one"), MALFORMED[dialect.name][title], _call_text(dialect, "after", "two")]
     text = _answer(dialect, bodies, several)
@@ -790,12 +793,12 @@ def _adversary(title: str, times: int, size: int) -> tuple[Dialect, list[str]]:
 @pytest.mark.parametrize("size", [1, 7, 10**9], ids=["characters", "pieces", "whole"])
 def test_promise_9_linear(title, options, size):
     work = []
-    for times in (1_500, 6_000, 12_000):
+    for times in (500, 1_500, 6_000, 12_000):  # the first only warms up: tables, caches
         dialect, chunks = _adversary(title, times, size)
         with counting() as counter:
             _feed(dialect, chunks, options)
         work.append(counter["calls"])
-    assert work[2] - work[0] <= 2.5 * (work[1] - work[0]) + 200
+    assert work[3] - work[1] <= 2.5 * (work[2] - work[1]) + 200
 
 
 @adversarial

@@ -11,7 +11,7 @@ from streamparse.decoding.report import Report
 from streamparse.decoding.scanner import Scanner
 from streamparse.decoding.values import CompiledTools
 from streamparse.events import Deviated, DeviationCode, ErrorCode, ToolCallStarted
-from streamparse.limits import LOOKAHEAD, Limits
+from streamparse.limits import EXCERPT, Limits
 
 IdFactory = Callable[[int], str]
 
@@ -61,32 +61,39 @@ class Answer:
         self.envelope = Envelope()
 
     def stray(self, text: str) -> None:
-        """N10: text where only tags may stand."""
-        call, offset = self.call, self.report.here
-        if call is None:
-            if self.envelope is None:
-                self.envelope = Envelope()
-            self.envelope.add_stray(text, offset)
+        """N10: text where only tags may stand. What it means is told when it is over (``end_stray``)."""
+        if self.call is not None:
+            self.call.keep_raw(text)
+            self.call.stray.add(text, self.report.here)
             return
-        call.keep_raw(text)
-        if not call.arguments and call.error is None:
-            reason = "text before the first parameter"
-            call.blame(self.report.error(ErrorCode.MALFORMED_CALL, reason, offset))
+        if self.envelope is None:
+            self.envelope = Envelope()
+        self.envelope.stray.add(text, self.report.here)
 
-    def report_stray(self) -> None:
-        """Tell of stray text that is over."""
-        if self.envelope is not None:
-            stray = self.envelope.take_stray()
+    def end_stray(self) -> None:
+        """A tag came, or the end: tell of stray text before it."""
+        if self.call is not None:
+            stray = self.call.stray.take()
+            if stray is not None and not self.call.over:
+                self._stray_in_call(self.call, stray)
+        elif self.envelope is not None:
+            stray = self.envelope.stray.take()
             if stray is not None:
-                self.report.tell(DeviationCode.TEXT_IN_ENVELOPE, self.envelope.stray_offset, stray)
+                self.report.tell(DeviationCode.TEXT_IN_ENVELOPE, self.envelope.stray.offset, stray)
+
+    def _stray_in_call(self, call: OpenCall, stray: str) -> None:
+        if call.arguments:  # only where the first closing tag ends a value: by N5 it would belong to the value
+            self.report.deviate(call, DeviationCode.TEXT_IN_ENVELOPE, offset=call.stray.offset, detail=stray)
+            return
+        reason = "text before the first parameter"
+        call.blame(self.report.error(ErrorCode.MALFORMED_CALL, reason, call.stray.offset, stray[:EXCERPT]))
 
     def close_envelope(self) -> None:
         """The closing tag of an envelope."""
-        self.report_stray()
         envelope, self.envelope = self.envelope, None
         if envelope is not None and not envelope.calls:
             reason, here = "an envelope without a call", self.report.here
-            self.report.fail(self.report.error(ErrorCode.MALFORMED_ENVELOPE, reason, here, envelope.stray[:LOOKAHEAD]))
+            self.report.fail(self.report.error(ErrorCode.MALFORMED_ENVELOPE, reason, here, envelope.stray.text))
 
     def lose(self, rule: str) -> None:
         """A rule was left without its closing tag; what is around it goes on."""
@@ -95,7 +102,6 @@ class Answer:
             self.call.blame(self.report.error(ErrorCode.MALFORMED_CALL, "the call was left open", here))
             self.close_call()
         elif rule == "calls" and self.envelope is not None and self.envelope.calls:
-            self.report_stray()
             self.report.tell(DeviationCode.UNCLOSED_ENVELOPE, here)
             self.envelope = None
         elif rule == "calls":
@@ -111,7 +117,6 @@ class Answer:
     def open_call(self) -> OpenCall:
         """The opening tag of a call."""
         if self.envelope is not None:
-            self.report_stray()
             self.envelope.calls += 1
         call = self.call = OpenCall(self.count, self.limits.arguments)
         if self.count < self.limits.calls:
@@ -206,6 +211,7 @@ class Answer:
         if len(kept) < len(text):
             reason = f"arguments of more than {self.limits.arguments} characters"
             self.exceed(call, reason, self.report.here + len(kept))
+            self.scanner.guard = None  # nobody reads the JSON any more: the next closing tag ends the call
 
     def _payload_events(self, call: OpenCall, payload: Payload, found: list[PayloadEvent]) -> None:
         if payload.name and not call.started:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from streamparse.decoding.envelope import Stray
 from streamparse.decoding.readers import Reader
 from streamparse.decoding.values import ANY, ToolTypes, ValueType
 from streamparse.events import (
@@ -44,6 +45,7 @@ class OpenCall:
         "room",
         "snapshot",
         "started",
+        "stray",
         "swallowed",
         "tool",
         "trusted",
@@ -67,6 +69,7 @@ class OpenCall:
         self.swallowed: list[tuple[str, str]] = []  # (key of a string, key of an opening tag inside it), for N7
         self.verbatim: str | None = None
         self.snapshot: Callable[[], tuple[dict[str, Any], str]] | None = None  # of a call that is one JSON object
+        self.stray = Stray()
         self._raw: list[str] = []
 
     def keep_raw(self, text: str) -> None:

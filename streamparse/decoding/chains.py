@@ -19,8 +19,8 @@ from streamparse.limits import LOOKAHEAD
 Answer: TypeAlias = tuple[Verdict, bool, bool]
 """Verdict; whether the end of the stream cut the chain short; whether it was the last resort."""
 
-Stall: TypeAlias = tuple[frozenset[str], int]
-"""Why nothing can be said yet: behind this place stands one of these beginnings of a tag, or nothing."""
+Stall: TypeAlias = tuple[Plan, frozenset[str], int]
+"""Why nothing can be said yet: at this place stands one of these beginnings of a tag of this state."""
 
 _SPACE = re.compile(r"\s*").match
 _DATA: Answer = (DATA, False, False)
@@ -60,8 +60,9 @@ class Chains:
                 return self._at_end(final, last)
             match = plan.match(buffer, at)
             if match is None:
-                if buffer[at:] in plan.begun:
-                    self.stall = (plan.begun, at)
+                begun = plan.begun_closers if last else plan.begun_own
+                if plan.ends_in(begun, buffer, at):
+                    self.stall = (plan, begun, at)
                     return self._at_end(final, last)
                 if plan is self._plans[closer.target]:
                     return _DATA
@@ -100,6 +101,7 @@ class Chains:
         match = plan.match(buffer, at)
         if match is not None:
             return _LAST_RESORT if plan.tags[match[0]].terminal == "END_OF_TURN" else _DATA
-        if not final and any(t.terminal == "END_OF_TURN" and t.text.startswith(buffer[at:]) for t in plan.tags.values()):
+        marks = (tag.text for tag in plan.tags.values() if tag.terminal == "END_OF_TURN")
+        if not final and any(len(buffer) - at < len(mark) and mark.startswith(buffer[at:]) for mark in marks):
             return _WAIT
         return _DATA

@@ -33,6 +33,7 @@ def code_of(state: State) -> ErrorCode | None:
 
 def end(answer: Answer, cut: str, header: str) -> None:
     """End the answer. ``cut`` is the beginning of a tag that the stream ended in, ``header`` that of a name or key."""
+    answer.end_stray()
     code, call = code_of(answer.scanner.state), answer.call
     if code is None:
         _in_text(answer, cut)
@@ -71,9 +72,8 @@ def _in_reasoning(answer: Answer, cut: str) -> None:
 def _in_envelope(answer: Answer, cut: str) -> None:
     """E2: sealed calls stay sealed."""
     report, envelope = answer.report, answer.envelope
-    answer.report_stray()
     if envelope is not None and (not envelope.calls or answer.finish_reason == "error"):
-        report.fail(_error(answer, ErrorCode.UNCLOSED_ENVELOPE, (envelope.stray + cut)[-EXCERPT:]))
+        report.fail(_error(answer, ErrorCode.UNCLOSED_ENVELOPE, (envelope.stray.text + cut)[-EXCERPT:]))
         return
     if envelope is not None:
         report.tell(DeviationCode.UNCLOSED_ENVELOPE, answer.scanner.position, cut)

@@ -1,30 +1,39 @@
-"""An envelope around calls, while it is open."""
+"""An envelope around calls, while it is open; and text that stands where only tags may (N10)."""
 
 from __future__ import annotations
 
 from streamparse.limits import LOOKAHEAD
 
 
-class Envelope:
-    """How many calls it holds, and the text in it that is no tag (N10); of that a bounded piece is kept."""
+class Stray:
+    """Text that is no tag, where only tags may stand. It comes in fragments; a bounded piece of it is kept."""
 
-    __slots__ = ("_told", "calls", "stray", "stray_offset")
+    __slots__ = ("_told", "offset", "text")
 
     def __init__(self) -> None:
-        self.calls = 0
-        self.stray = ""
-        self.stray_offset = 0
+        self.text = ""
+        self.offset = 0
         self._told = True
 
-    def add_stray(self, text: str, offset: int) -> None:
-        """More text that is no tag."""
+    def add(self, text: str, offset: int) -> None:
+        """More of it. Behind a ``take`` a new one begins."""
         if self._told:
-            self.stray, self.stray_offset, self._told = "", offset, False
-        self.stray += text[: LOOKAHEAD - len(self.stray)]
+            self.text, self.offset, self._told = "", offset, False
+        self.text += text[: LOOKAHEAD - len(self.text)]
 
-    def take_stray(self) -> str | None:
-        """The text since it was last taken, stripped; None if there was none."""
+    def take(self) -> str | None:
+        """All of it, stripped, once it is over; None if there was none."""
         if self._told:
             return None
         self._told = True
-        return self.stray.strip()
+        return self.text.strip()
+
+
+class Envelope:
+    """How many calls an envelope holds, and the text in it that is no tag."""
+
+    __slots__ = ("calls", "stray")
+
+    def __init__(self) -> None:
+        self.calls = 0
+        self.stray = Stray()

@@ -31,8 +31,8 @@ class ValueGuard:
         self.swallowed: list[str] = []
         self.tags = False  # whether the value holds a tag of the call's structure (N7)
 
-    def watch_json(self, reader: JsonDecoder) -> None:
-        """The value is read as JSON: its strings hide tags as long as it is valid."""
+    def watch_json(self, reader: JsonDecoder | None) -> None:
+        """The value is read as JSON: its strings hide tags as long as it is valid. None: it is read no more."""
         self._json = reader
 
     def see(self, text: str) -> None:

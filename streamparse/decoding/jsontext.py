@@ -1,16 +1,16 @@
-"""The words of JSON text (RFC 8259), without state: what the reader in ``arguments`` needs to know of characters.
+"""The words of JSON text (RFC 8259), without state: what the layers of the reader need to know of characters.
 
-*Strings.* ``body(tolerant)`` is an expression that always matches, and that runs to the first character which is not
-part of a string's body: the closing quote, the end of the text, a half or an illegal escape, a raw control character (not
-if ``tolerant``) or a raw surrogate. So one match finds the end of a run, and proves that all escapes in it are whole
-and legal, surrogate pairs included. ``decoded`` then turns the run into characters, with the C function of the
-standard library. What begins with a backslash and is not whole is either a prefix of a legal escape, and more text may
-complete it, or a fault; ``escape_prefix`` says how far it is legal and ``escape_fault`` what is wrong with it.
+*Strings.* ``body_end`` runs to the first character that is not part of a string's body: the closing quote, the end of
+the text, a half or an illegal escape, a raw control character (unless it is tolerated) or a raw surrogate. One match
+of an expression finds it, and proves that all escapes before it are whole and legal, surrogate pairs included.
+``decoded`` then turns the run into characters, with the C function of the standard library. What begins with a
+backslash and is not whole is either a prefix of a legal escape, and more text may complete it, or a fault:
+``escape_prefix`` says how far it is legal, ``escape_fault`` what is wrong with it.
 
 *Numbers.* A number is walked through ``NUMBER``, a table of phases: a phase maps a character to the next phase, says
 what the number is if it ends here, and what may come. ``number`` then gives the value.
 
-All of it is linear in the text it is given, and nothing here raises.
+All of it is linear in the text that it is given, and nothing here raises.
 """
 
 from __future__ import annotations
@@ -24,8 +24,8 @@ from streamparse.events import ErrorCode
 
 scanstring: Any = json.decoder.scanstring  # type: ignore[attr-defined]  # C where there is C; missing from the stubs
 
-SPACE: Final = re.compile(r"[ \t\n\r]*")
-LINE_BREAK: Final = re.compile(r"[\n\r]")
+_SPACE: Final = re.compile(r"[ \t\n\r]*")
+_LINE_BREAK: Final = re.compile(r"[\n\r]")
 _SURROGATE: Final = re.compile("[\ud800-\udfff]")
 
 MAX_NUMBER: Final = 4300
@@ -48,7 +48,19 @@ FOREIGN: Final = {
 """What a character that begins no JSON value most likely begins."""
 
 
-# Strings ---------------------------------------------------------------------------------------------------------------
+def skip_space(text: str, start: int) -> int:
+    """The next place that is no white space."""
+    match = _SPACE.match(text, start)
+    return match.end() if match else start
+
+
+def find_line_break(text: str, start: int) -> int:
+    """The next line break (CR or LF), or the end of the text."""
+    match = _LINE_BREAK.search(text, start)
+    return match.start() if match else len(text)
+
+
+# Strings --------------------------------------------------------------------------------------------------------------
 
 _HEX = "[0-9a-fA-F]"
 _HIGH = rf"\\u[dD][89abAB]{_HEX}{{2}}"
@@ -60,9 +72,10 @@ _PLAIN_TOLERANT = r'[^"\\\ud800-\udfff]*+'
 _BODY = re.compile(f"{_PLAIN}(?:{_ESCAPE}{_PLAIN})*+")
 _BODY_TOLERANT = re.compile(f"{_PLAIN_TOLERANT}(?:{_ESCAPE}{_PLAIN_TOLERANT})*+")
 
+# What an escape may be while it is not whole; a high surrogate waits for its low half.
 _PREFIX = re.compile(
     rf"""\\(?:u(?:
-        [dD][89abAB](?:{_HEX}(?:{_HEX}(?:\\(?:u(?:[dD](?:[c-fC-F]{_HEX}?)?)?)?)?)?)?   # a high surrogate waits for its low half
+        [dD][89abAB](?:{_HEX}(?:{_HEX}(?:\\(?:u(?:[dD](?:[c-fC-F]{_HEX}?)?)?)?)?)?)?
       | [dD](?:[0-7]{_HEX}?)?
       | (?![dD]){_HEX}{{1,3}}
     )?)?""",
@@ -71,7 +84,7 @@ _PREFIX = re.compile(
 
 
 def body_end(text: str, start: int, tolerant: bool) -> int:
-    """Where the run of a string's body ends that begins at ``start``; ``tolerant`` lets raw control characters pass (J5)."""
+    """Where the run of a string's body from ``start`` on ends; ``tolerant`` lets raw control characters pass (J5)."""
     match = (_BODY_TOLERANT if tolerant else _BODY).match(text, start)
     return match.end() if match else start
 
@@ -111,18 +124,21 @@ def escape_fault(text: str, start: int, end: int) -> tuple[ErrorCode, str, tuple
     """Code, reason and what was expected (J2, J6), for an escape that is legal from ``start`` up to ``end`` only."""
     seen, char = text[start:end], text[end]
     if len(seen) >= len("\\ud83d"):
-        return ErrorCode.LONE_SURROGATE, f"{seen[:6]} is a surrogate without its other half", ("'\\udc00' to '\\udfff'",)
+        reason = f"{seen[:6]} without the other half of the surrogate pair"
+        return ErrorCode.LONE_SURROGATE, reason, ("an escape from \\udc00 to \\udfff",)
     if seen in ("\\ud", "\\uD") and char in "cdefCDEF":
-        return ErrorCode.LONE_SURROGATE, f"{seen}{char}… is a surrogate without its other half", ()
-    expected = "a hexadecimal digit" if len(seen) > 1 else "one of '\"\\/bfnrtu'"
+        reason = f"{seen}{char}.. without the first half of a surrogate pair"
+        return ErrorCode.LONE_SURROGATE, reason, ()
+    expected = "a hexadecimal digit" if len(seen) > 1 else 'one of "\\/bfnrtu'
     return ErrorCode.INVALID_JSON, f"illegal escape {seen}{shown(char)}", (expected,)
 
 
-# Numbers ---------------------------------------------------------------------------------------------------------------
+# Numbers --------------------------------------------------------------------------------------------------------------
 
 
-class Phase(dict[str, "Phase"]):
-    """A place inside a number: ``kind`` is the number's type if it ends here, ``expected`` what may come if it cannot."""
+class Phase(dict[str, "Phase | None"]):
+    """A place inside a number: what each character leads to, None for a delimiter and whatever may not come. ``kind``
+    is the number's type if it ends here, ``expected`` what may come if it cannot."""
 
     __slots__ = ("expected", "kind")
 
@@ -143,8 +159,9 @@ def _number_table() -> Phase:
     start["-"] = minus
     for phase in (start, minus):
         phase |= dict.fromkeys("123456789", digits) | {"0": zero}
-    for phase, after in ((digits, digits), (point, fraction), (fraction, fraction), (e, exponent), (sign, exponent), (exponent, exponent)):
-        phase |= dict.fromkeys("0123456789", after)
+    for run, begins in ((digits, (digits,)), (fraction, (point, fraction)), (exponent, (e, sign, exponent))):
+        for phase in begins:
+            phase |= dict.fromkeys("0123456789", run)
     for phase in (zero, digits):
         phase["."] = point
     for phase in (zero, digits, fraction):

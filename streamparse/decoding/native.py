@@ -301,6 +301,7 @@ class NativeDecoder:
             self._report.tell_once(DeviationCode.BARE_INVOKE, place, tag.text)
 
     def _tag(self, tag: Tag, space: str) -> None:
+        self._answer.end_stray()
         call = self._answer.call
         if call is not None and tag.role is not Role.INNER and tag.rule not in _OUTSIDE_CALLS:
             call.keep_raw(space + tag.text)
@@ -316,6 +317,7 @@ class NativeDecoder:
             self._parameters.begin_header()
         elif tag.rule == "call":
             call = self._answer.open_call()
+            call.keep_raw(tag.text)
             if self._scanner.plan.opaque == "PAYLOAD":
                 self._scanner.guard = PayloadGuard(self._answer.open_payload(call, self._repair).reader)
             else:
@@ -340,6 +342,7 @@ class NativeDecoder:
             self._answer.reject_provisional()
 
     def _lose(self, rule: str) -> None:
+        self._answer.end_stray()
         if rule == "call":
             self._parameters.abandon()
         self._answer.lose(rule)

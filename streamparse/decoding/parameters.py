@@ -141,6 +141,7 @@ class Parameters:
         if len(kept) < len(text):
             reason = f"arguments of more than {self._answer.limits.arguments} characters"
             self._answer.exceed(call, reason, self._answer.report.here + len(kept))
+            guard.watch_json(None)
 
     def close_value(self) -> None:
         """The closing tag of a parameter."""

@@ -21,6 +21,9 @@ class Plan:
     __slots__ = (
         "before",
         "begun",
+        "begun_closers",
+        "begun_openers",
+        "begun_own",
         "chained",
         "index",
         "longest",
@@ -30,6 +33,7 @@ class Plan:
         "opaque",
         "opaque_target",
         "prefixes",
+        "prefixes_at_line",
         "prose",
         "search",
         "state",
@@ -56,22 +60,52 @@ class Plan:
         self.chained = frozenset(
             tag.text for tag in real if tag.role is Role.CLOSE and state.opaque and not table.states[tag.target].opaque
         )
-        self.prefixes = _prefixes(mentions, False) | _prefixes(real, True)
-        self.begun = frozenset(prefix for prefix, worth in self.prefixes.items() if worth)
+        amid = [tag for tag in real if not self.prose or _may_count(tag, table, False, state.opaque)]
+        at_line = [tag for tag in real if not self.prose or _may_count(tag, table, True, state.opaque)]
+        self.prefixes = _prefixes(mentions, amid)
+        self.prefixes_at_line = _prefixes(mentions, at_line)
+        self.begun = _beginnings(amid)
+        self.begun_openers = _beginnings([tag for tag in real if tag.role is Role.OPEN])
+        own = [tag for tag in real if tag.text not in self.lost]
+        self.begun_own = _beginnings(own)
+        self.begun_closers = _beginnings([tag for tag in own if tag.role is Role.CLOSE])
         pattern = re.compile(_any_of(self.tags))
         self.match = pattern.match
         self.search = pattern.search
         self.before = max((tag.before for tag in real), key=lambda margin: margin.most, default=NO_MARGIN)
         self.stop, self.stops = _stops(self)
 
-    def hold(self, buffer: str, end: int, low: int, at_end: bool) -> int:
-        """Where the white space begins that a tag at ``end`` would claim (at the buffer's end: might claim)."""
-        return margin_start(self.before, buffer, end, low, at_end) if self.before.most else end
+    def ends_in(self, beginnings: frozenset[str], buffer: str, at: int) -> bool:
+        """Whether the buffer ends, from ``at`` on, in one of these beginnings of a tag."""
+        return len(buffer) - at < self.longest and buffer[at:] in beginnings
+
+    def hold(self, buffer: str, low: int) -> int:
+        """Where the white space at the buffer's end begins that a tag might claim."""
+        return margin_start(self.before, buffer, len(buffer), low, True) if self.before.most else len(buffer)
 
 
-def _prefixes(tags: list[Tag], real: bool) -> dict[str, bool]:
-    """Every proper prefix of the tags: how a tag looks that has begun, and whether it is worth waiting for."""
-    return {tag.text[:length]: real for tag in tags for length in range(1, len(tag.text))}
+def _may_count(tag: Tag, table: Table, line: bool, opaque: str) -> bool:
+    """N3: whether a tag can count in prose at all, at the start of a line or amid one."""
+    if tag.role is Role.CLOSE:
+        return line or not tag.nonstandard
+    if tag.role is not Role.OPEN or tag.rule == "turn" or (line and (opaque == "TEXT" or tag.rule == "reasoning")):
+        return True
+    return table.states[tag.target].opaque in ("", "PAYLOAD")
+
+
+def _beginnings(tags: list[Tag]) -> frozenset[str]:
+    """How these tags look when they have begun and are not over: their proper prefixes."""
+    return frozenset(tag.text[:length] for tag in tags for length in range(1, len(tag.text)))
+
+
+def _prefixes(mentions: list[Tag], tags: list[Tag]) -> dict[str, Margin | None]:
+    """Every beginning of a tag, with the white space that the tag would claim; None for what is only noticed."""
+    found: dict[str, Margin | None] = dict.fromkeys(_beginnings(mentions))
+    for tag in tags:
+        for prefix in _beginnings([tag]):
+            before = found.get(prefix)
+            found[prefix] = tag.before if before is None or tag.before.most > before.most else before
+    return found
 
 
 def _stops(plan: Plan) -> tuple[str, Callable[[str], object]]:

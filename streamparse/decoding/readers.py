@@ -194,32 +194,32 @@ class JsonReader:
 class OpenReader:
     """T5: object and array text that is complete JSON becomes that value, all else is a string, streamed once that is sure."""
 
-    __slots__ = ("_buffer", "_place", "_text", "_type", "json")
+    __slots__ = ("_buffer", "_place", "_probe", "_text", "json")
 
-    def __init__(self, type_: ValueType, place: Place) -> None:
+    def __init__(self, place: Place) -> None:
         self._buffer = Pieces()
-        self._type = type_
         self._place = place
         self._text: TextReader | None = None
+        self._probe: JsonDecoder | None = None  # not ``json``: a tag inside its strings is none of N6's business
         self.json: JsonDecoder | None = None
 
     def feed(self, text: str) -> ReaderEvents:
         if self._text is not None:
             return self._text.feed(text)
         self._buffer.add(text)
-        if self.json is None:
+        if self._probe is None:
             first = text.lstrip(JSON_SPACE)[:1]
             if not first:
                 return []
             text = self.raw()
             if first not in "{[":
                 return self._be_text(text)
-            self.json = JsonDecoder(path=self._place.path, repair=0, root="container", limits=self._place.limits)
-        self.json.feed(text)
-        return self._be_text(self.raw()) if self.json.error is not None else []
+            self._probe = JsonDecoder(path=self._place.path, repair=0, root="container", limits=self._place.limits)
+        self._probe.feed(text)
+        return self._be_text(self.raw()) if self._probe.error is not None else []
 
     def _be_text(self, raw: str) -> ReaderEvents:
-        self.json = None
+        self._probe = None
         self._text = TextReader(self._place)
         self._buffer = Pieces()
         return self._text.feed(raw)
@@ -232,10 +232,10 @@ class OpenReader:
     def close(self) -> Outcome:
         if self._text is not None:
             return self._text.close()
-        if self.json is not None:
-            self.json.close()
-            if self.json.error is None:
-                return Outcome([], Reading(self.json.value, ()))
+        if self._probe is not None:
+            self._probe.close()
+            if self._probe.error is None:
+                return Outcome([], Reading(self._probe.value, ()))
         raw = self.raw()
         text = TextReader(self._place)
         return Outcome(text.feed(raw), text.close().reading)
@@ -254,5 +254,5 @@ def reader_for(type_: ValueType, place: Place) -> Reader:
     if type_.mode is Mode.JSON:
         return JsonReader(type_, place)
     if type_.mode is Mode.OPEN:
-        return OpenReader(type_, place)
+        return OpenReader(place)
     return LateReader(type_)

@@ -35,8 +35,6 @@ from typing import Final
 
 from streamparse.events import Deviation, DeviationCode, Path
 
-__all__ = ["CODE_FENCE", "COMMENT", "CONTROL_CHARACTER", "REPAIRS", "TRAILING_COMMA", "UNTRUSTED", "Tier", "allows", "repaired"]
-
 
 class Tier(IntEnum):
     """How far a repair goes. The values are those of the option ``repair=``."""

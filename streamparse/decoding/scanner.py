@@ -67,6 +67,9 @@ _MARGIN_MATCH = {
 """One unit of a margin, and a unit that may have begun at the end of the buffer."""
 
 
+_NO_TAG = object()
+
+
 class Scanner:
     """One pass over one stream.
 
@@ -170,9 +173,9 @@ class Scanner:
         if final:
             pass
         elif stall is None:
-            if buffer in self.plan.begun:
+            if self.plan.ends_in(self.plan.begun, buffer, 0):
                 return None  # still inside the tag that has begun; only to be quick about it
-        elif buffer[stall[1] :] in stall[0]:
+        elif stall[0].ends_in(stall[1], buffer, stall[2]):
             return None  # likewise, further on in a chain
         else:
             self._stall = None
@@ -238,16 +241,21 @@ class Scanner:
             return plan.tags[match[0]], match.start(), match.end()
         self._cut = -1
         for place in range(max(at, size - plan.longest + 1), size):
-            worth = plan.prefixes.get(buffer[place:])
-            if worth:
+            rest = buffer[place:]
+            margin = plan.prefixes_at_line.get(rest, _NO_TAG)
+            if margin is _NO_TAG:
+                continue
+            if margin is not None and plan.prose and self._before(place) != "\n":
+                margin = plan.prefixes.get(rest, _NO_TAG)
+            if isinstance(margin, Margin):
                 self._scan = place
-                self._limit = place if final else plan.hold(buffer, place, self._shown, False)
+                self._limit = place if final else margin_start(margin, buffer, place, self._shown, False)
                 self._cut = place if final else -1
                 return None
-            if worth is not None and self._partial < 0:
+            if margin is None and self._partial < 0:
                 self._partial = place
         self._scan = size
-        self._limit = size if final else plan.hold(buffer, size, self._shown, True)
+        self._limit = size if final else plan.hold(buffer, self._shown)
         return None
 
     def _before(self, at: int) -> str:
@@ -314,7 +322,7 @@ class Scanner:
         match = inner.match(buffer, at)
         if match is not None:
             return TAKE if inner.tags[match[0]].role is Role.OPEN else DATA
-        if buffer[at:] in inner.prefixes:
+        if inner.ends_in(inner.begun_openers, buffer, at):
             return FADE if final else WAIT
         return DATA
 
@@ -331,9 +339,12 @@ class Scanner:
         self._straying = False
         if tag.text not in lost:
             return TAG, tag, space
-        self._queue += [(LOST, None, rule) for rule in lost[tag.text]]
-        self._queue.append((TAG, tag, space))
-        return self._queue.pop(0)
+        queue = self._queue  # the white space belongs to what is lost
+        if space:
+            queue.append((SPACE, None, space))
+        queue += [(LOST, None, rule) for rule in lost[tag.text]]
+        queue.append((TAG, tag, ""))
+        return queue.pop(0)
 
     # Where only tags may stand
 
@@ -403,7 +414,7 @@ class Scanner:
             self._shown -= keep
             self._edge = -1
             if self._stall is not None:
-                self._stall = (self._stall[0], self._stall[1] - keep)
+                self._stall = (*self._stall[:2], self._stall[2] - keep)
         self._scan = 0
         plan = self.plan
         self.plain = bool(
