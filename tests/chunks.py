@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable, Iterator, Sequence
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from streamparse import ArgumentDelta, Event, Reasoning, Text
 
@@ -18,17 +18,26 @@ _E = TypeVar("_E", bound=Event)
 
 def join(events: Sequence[_E]) -> list[_E]:
     """The events with adjacent pieces of one text made one: what does not depend on how the text was cut."""
-    joined: list[_E] = []
+    joined: list[Any] = []
     for event in events:
-        before = joined[-1] if joined else None
-        match before, event:
-            case (Text(), Text()) | (Reasoning(), Reasoning()):
-                joined[-1] = type(event)(before.text + event.text)
-            case ArgumentDelta(), ArgumentDelta() if (before.index, before.path) == (event.index, event.path):
-                joined[-1] = ArgumentDelta(event.index, event.path, before.text + event.text)
-            case _:
-                joined.append(event)
+        whole = _whole(joined[-1], event) if joined else None
+        if whole is None:
+            joined.append(event)
+        else:
+            joined[-1] = whole
     return joined
+
+
+def _whole(before: Event, event: Event) -> Event | None:
+    """Two pieces of one text as one event; None if they are not that."""
+    match before, event:
+        case Text(), Text():
+            return Text(before.text + event.text)
+        case Reasoning(), Reasoning():
+            return Reasoning(before.text + event.text)
+        case ArgumentDelta(), ArgumentDelta() if (before.index, before.path) == (event.index, event.path):
+            return ArgumentDelta(event.index, event.path, before.text + event.text)
+    return None
 
 
 def cuts(text: str) -> Iterator[list[str]]:

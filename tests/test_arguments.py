@@ -290,10 +290,11 @@ LONG = {
 @pytest.mark.parametrize("size", [1, 4, 1000])
 @pytest.mark.parametrize("name", LONG)
 def test_time_is_linear(name, size):
-    """Counted, not measured: lines of the library that run for a text some 4 times as long."""
+    """Counted, not measured: lines of the library that run for a text some 4 times as long. (Not exactly in proportion:
+    behind an error a chunk costs other lines than before it. Quadratic would be 4 times as many.)"""
     small, large = (tokens(LONG[name](n), size) for n in (8_000, 32_000))
     longer = sum(map(len, large)) / sum(map(len, small))
-    assert steps(large) < 1.1 * longer * steps(small) + 500
+    assert steps(large) < 1.5 * longer * steps(small)
 
 
 def steps(chunks: list[str]) -> int:

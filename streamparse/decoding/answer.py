@@ -148,14 +148,23 @@ class Answer:
         if payload is not None:
             self._take_payload(call, payload)
         self._check_swallowed(call)
-        if call.error is None and self.assumed and self.closing:  # E2
-            self.report.deviate(call, DeviationCode.UNCLOSED_ENVELOPE, offset=self.scanner.position)
-            call.trusted = call.trusted and self.finish_reason != "length"
-            self.envelope = None
+        if call.error is None and self.assumed and self.closing:
+            self._close_unconfirmed(call)
         if call.error is None and self.in_reasoning:
             self.provisional.append(call)
         else:
             self.report.conclude(call.end())
+
+    def _close_unconfirmed(self, call: OpenCall) -> None:
+        """E2, E4: the stream ended while the call was still waiting for its chain (N5)."""
+        here = self.scanner.position
+        self.envelope = None
+        if self.finish_reason == "error":
+            call.blame(self.report.error(ErrorCode.STREAM_INTERRUPTED, "the stream broke", here))
+            return
+        self.report.deviate(call, DeviationCode.UNCLOSED_ENVELOPE, offset=here)
+        if self.finish_reason == "length":
+            call.trusted = self.report.clean = False
 
     def _check_swallowed(self, call: OpenCall) -> None:
         """N7: a string holds the opening tag of a parameter that the call lacks."""

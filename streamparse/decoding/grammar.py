@@ -110,6 +110,8 @@ class _Compiler:
                 continue
             if not isinstance(terminal.pattern, PatternStr):
                 self._refuse(f"terminal {terminal.name} is a regular expression; a tag must be a literal string")
+            if terminal.pattern.flags:
+                self._refuse(f"terminal {terminal.name} has flags; a tag is a literal string, matched as it is written")
             self.literals[terminal.name] = terminal.pattern.value
         definitions = {str(name): tree for name, (tree, _) in lark.grammar.term_defs}
         self.opaque = {name for name, tree in definitions.items() if tree is None}
@@ -117,6 +119,7 @@ class _Compiler:
         self.ignore = self._check_ignore(lark.ignore_tokens)
         self.rules = list(lark.rules)
         self._check_vocabulary()
+        self._check_margins()
         self._check_recursion()
         self.openers, self.closers = self._edges()
         self.actions = self._analyse()
@@ -150,6 +153,17 @@ class _Compiler:
             name = str(rule.origin.name)
             if not _is_helper(name) and name not in START_SYMBOLS and name.split("_")[0] not in RULES:
                 self._refuse(f"unknown rule {name!r}; known are {', '.join(RULES)}, and _helpers")
+
+    def _check_margins(self) -> None:
+        """A margin that belongs to nothing is a misspelling."""
+        kinds = {str(rule.origin.name).split("_")[0].upper() for rule in self.rules}
+        for name in self.layout:
+            found = _MARGIN_NAME.fullmatch(name)
+            if found is None:
+                continue
+            known = kinds | self.literals.keys() if found[1] in ("BEFORE", "AFTER") else self.opaque
+            if found[2] not in known:
+                self._refuse(f"{name}: there is no {found[2]} in this grammar")
 
     def _check_recursion(self) -> None:
         """Unbounded nesting: a rule that can stand inside itself (a repetition's own helper may, it is a list)."""
@@ -290,6 +304,9 @@ class _Compiler:
             if name not in drafts[draft.exits[name]].exits:
                 self._refuse(f"opaque text comes in fragments: write {name}*, not {name}")
         tags = sorted((self.literals[name], name) for name in draft.exits if name in self.literals)
+        for text, name in tags:
+            if self.ignore and not opaque and text[0].isspace():
+                self._refuse(f"tag {text!r} ({name}) begins with white space, where white space is ignored")
         for (text, name), (longer, other) in zip(tags, tags[1:], strict=False):
             if longer.startswith(text):
                 self._refuse(f"tag {text!r} ({name}) begins tag {longer!r} ({other}) in the same place")
@@ -302,9 +319,7 @@ class _Compiler:
             for stack, draft in drafts.items():
                 if stack not in ways:
                     options = [
-                        (*ways[target], *((self.closers[name],) if name in self.closers else ()))
-                        for name, target in draft.exits.items()
-                        if target in ways and name not in self.openers
+                        self._before_exit(name, ways[target]) for name, target in draft.exits.items() if target in ways
                     ]
                     if options:
                         found[stack] = min(options, key=len)
@@ -312,6 +327,12 @@ class _Compiler:
                 self._refuse("a rule that is opened can never be closed")
             ways.update(found)
         return ways
+
+    def _before_exit(self, name: str, behind: tuple[str, ...]) -> tuple[str, ...]:
+        """The rules that are open before a terminal, from those behind it."""
+        if name in self.closers:
+            return (*behind, self.closers[name])
+        return behind[:-1] if name in self.openers else behind
 
     def _state(
         self, draft: _Draft, number: int, classes: dict[_Stack, int], ways: dict[_Stack, tuple[str, ...]]

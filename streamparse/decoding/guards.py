@@ -18,14 +18,28 @@ class ValueGuard:
     nothing nests (N7); such keys are kept in ``swallowed``. *JSON* (N6): inside a JSON string nothing is a tag.
     """
 
-    __slots__ = ("_attributes", "_depth", "_head", "_json", "_limit", "_missing", "_quote", "swallowed", "tags")
+    __slots__ = (
+        "_attributes",
+        "_depth",
+        "_end",
+        "_head",
+        "_json",
+        "_limit",
+        "_missing",
+        "_opener",
+        "_quote",
+        "swallowed",
+        "tags",
+    )
 
-    def __init__(self, missing: Callable[[str], bool], attributes: bool, limit: int) -> None:
+    def __init__(self, missing: Callable[[str], bool], attributes: bool, end: str, limit: int) -> None:
         self._missing = missing
         self._attributes = attributes
+        self._end = end  # the tag that ends a parameter's header
         self._limit = limit
         self._json: JsonDecoder | None = None
         self._head: str | None = None  # the header of an inner opening tag, while it is being read
+        self._opener = ""  # how a parameter's opening tag begins: what a header cannot hold
         self._quote = ""
         self._depth = 0
         self.swallowed: list[str] = []
@@ -51,7 +65,7 @@ class ValueGuard:
             self._depth = max(0, self._depth - 1)
             self._head = None
         else:
-            self._head, self._quote = "", ""
+            self._head, self._quote, self._opener = "", "", tag.text[0]
 
     def judge(self, tag: Tag, buffer: str, end: int, final: bool) -> Verdict:
         """Whether a closing tag may end the value."""
@@ -71,16 +85,16 @@ class ValueGuard:
         """Read on to the end of an inner header, one character at a time; whatever cannot be one opens no pair."""
         head, quote = self._head or "", self._quote
         for character in text:
-            if character == ">" and not quote:
-                self._open_pair(head)
-                return
-            if (character == "<" and not quote) or len(head) >= self._limit:
+            if (character == self._opener and not quote) or len(head) >= self._limit:
                 self._head = None
                 return
             head += character
             if quote:
                 if character in (quote, "\n"):
                     quote = ""
+            elif head.endswith(self._end):
+                self._open_pair(head.removesuffix(self._end))
+                return
             elif self._attributes and character in "\"'":
                 quote = character
         self._head, self._quote = head, quote

@@ -89,7 +89,7 @@ class Parameters:
         call.keep_raw(text + tag.text)
         if call.over:
             if is_key:
-                self._watch(call)
+                self._watch(call, tag)
             return
         report = self._answer.report
         header = read_header(text, self._header_guard is not None)
@@ -97,6 +97,7 @@ class Parameters:
             what = "a parameter without a name" if is_key else "a call without a name"
             call.blame(report.error(ErrorCode.MISSING_NAME, what, self._header_offset, text[:EXCERPT]))
         if is_key:
+            self._watch(call, tag)
             self._open_value(call, header.name)
         elif header.name:
             self._answer.start_call(call, header.name)
@@ -111,16 +112,15 @@ class Parameters:
         if undeclared and key:
             answer.report.deviate(call, DeviationCode.UNDECLARED_ARGUMENT, path=(key,), detail=key)
         self.repeated = key in call.arguments
-        self._watch(call)
         if len(call.arguments) >= answer.limits.parameters:
             answer.exceed(call, f"more than {answer.limits.parameters} parameters", offset)
             return
         call.key = key
         call.reader = reader_for(type_, Place(call.index, key, offset, self._repair, answer.limits, self._strip))
 
-    def _watch(self, call: OpenCall) -> None:
-        """Have a say in what ends the value (N5)."""
-        self.guard = ValueGuard(call.missing, self._header_guard is not None, self._answer.limits.name)
+    def _watch(self, call: OpenCall, end: Tag) -> None:
+        """Have a say in what ends the value (N5). Headers inside it end like the one that ``end`` ended."""
+        self.guard = ValueGuard(call.missing, self._header_guard is not None, end.text, self._answer.limits.name)
         if self._quotes:
             self._answer.scanner.guard = self.guard
 

@@ -108,13 +108,14 @@ class TextReader:
 
 
 class LateReader:
-    """T2, T3: the value is decided when it is closed."""
+    """T2, T3: the value is decided when it is closed. ``strip`` (N8) takes off any white space, not only JSON's."""
 
-    __slots__ = ("_buffer", "_type", "json")
+    __slots__ = ("_buffer", "_strip", "_type", "json")
 
-    def __init__(self, type_: ValueType) -> None:
+    def __init__(self, type_: ValueType, strip: bool) -> None:
         self._buffer = Pieces()
         self._type = type_
+        self._strip = strip
         self.json: JsonDecoder | None = None
 
     def feed(self, text: str) -> ReaderEvents:
@@ -122,7 +123,8 @@ class LateReader:
         return []
 
     def close(self) -> Outcome:
-        return Outcome([], self._type.read(self.raw()))
+        raw = self.raw()
+        return Outcome([], self._type.read(raw.strip() if self._strip else raw))
 
     def partial(self) -> tuple[bool, Any]:
         return False, None
@@ -251,8 +253,8 @@ def reader_for(type_: ValueType, place: Place) -> Reader:
     """The reader for a parameter of this type."""
     if type_.mode is Mode.TEXT:
         return TextReader(place)
-    if type_.mode is Mode.JSON:
+    if type_.mode is Mode.JSON and not place.strip:
         return JsonReader(type_, place)
     if type_.mode is Mode.OPEN:
         return OpenReader(place)
-    return LateReader(type_)
+    return LateReader(type_, place.strip)

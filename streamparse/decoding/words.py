@@ -185,12 +185,14 @@ class Words(Tree):
         return self._suspend_number(text, pos, phase, self._token + text, out)
 
     def _suspend_number(self, text: str, pos: int, phase: Phase, token: str, out: Out) -> int:
+        """The chunk ends inside the number, or behind it."""
         if len(token) > MAX_NUMBER:
             return self._odd_number(text, pos, phase, token, out)
         self._phase, self._token, self._inside = phase, token, Words._more_number
         return pos
 
     def _end_number(self, text: str, pos: int, phase: Phase, token: str, out: Out) -> int:
+        """The character at ``pos`` does not belong to the number."""
         kind, size = phase.kind, len(token)
         if kind is not None and size < _EASY and text[pos] in self._delimiters:
             value = kind(token)
@@ -199,7 +201,7 @@ class Words(Tree):
         return self._odd_number(text, pos, phase, token, out)
 
     def _odd_number(self, text: str, pos: int, phase: Phase, token: str, out: Out) -> int:
-        """A number that is not a short integer, or no number at all."""
+        """A number that is long or out of range, or no number."""
         start = pos - len(token)
         if len(token) > MAX_NUMBER:
             reason = f"a number of more than {MAX_NUMBER} characters"
