@@ -111,8 +111,18 @@ def parameters(count: int) -> str:
         ("n calls, 1-character chunks", lambda n: envelope("".join(map(short_call, range(n)))), COUNTS[:3], 1),
         ("`<` n times, 1-character chunks", lambda n: write_call("<" * n), SIZES[:3], 1),
         ("`</parameter` repeated, 1-character chunks", lambda n: write_call(fill("</parameter", n)), SIZES[:3], 1),
-        ("`</parameter>\\n` repeated, 1-character chunks", lambda n: write_call(fill("</parameter>\n", n)), SIZES[:3], 1),
-        ("`</parameter>\\n` repeated, 4-character chunks", lambda n: write_call(fill("</parameter>\n", n)), SIZES[:3], 4),
+        (
+            "`</parameter>\\n` repeated, 1-character chunks",
+            lambda n: write_call(fill("</parameter>\n", n)),
+            SIZES[:3],
+            1,
+        ),
+        (
+            "`</parameter>\\n` repeated, 4-character chunks",
+            lambda n: write_call(fill("</parameter>\n", n)),
+            SIZES[:3],
+            4,
+        ),
         (
             "`</parameter></invoke>` and blanks, 1-character chunks",
             lambda n: write_call(fill("</parameter></invoke>" + " " * 900 + "x", n)),

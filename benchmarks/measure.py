@@ -1,8 +1,7 @@
 """Measuring on a noisy machine: CPU time in one process, work and floor in turns, the best of many rounds, ratios.
 
-A ratio to a floor that was measured between the same rounds tells more than a time: these machines are shared, and their
-clock changes from minute to minute by half.
-"""
+A ratio to a floor that was measured between the same rounds tells more than a time: these machines are shared, and
+their clock changes from minute to minute by half."""
 
 from __future__ import annotations
 

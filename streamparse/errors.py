@@ -37,7 +37,8 @@ class MissingExtraError(UsageError):
 
 
 class GrammarError(StreamparseError, ValueError):
-    """A grammar that Lark cannot read, or that cannot be streamed. The message names the file, the place and the reason."""
+    """A grammar that Lark cannot read, or that cannot be streamed. The message names the file, the place and the
+    reason."""
 
 
 class ToolDefinitionError(StreamparseError, ValueError):

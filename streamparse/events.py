@@ -152,7 +152,8 @@ class Deviation(msgspec.Struct, frozen=True):
 
     @property
     def level(self) -> Level:
-        """The level of the code: ``representation`` for types and repairs, ``schema`` for undeclared, else ``parse``."""
+        """The level of the code: ``representation`` for types and repairs, ``schema`` for undeclared, else
+        ``parse``."""
         if self.code in _REPRESENTATION_DEVIATIONS:
             return Level.REPRESENTATION
         return Level.SCHEMA if self.code in _SCHEMA_DEVIATIONS else Level.PARSE

@@ -60,8 +60,12 @@ RULED = {
     "B005": Ruled(
         "T7",
         "a call of an undeclared tool is sealed and not trusted, so that the model can be told; it is no failed call",
-        {"calls": [{"name": "no_such_tool", "arguments": {"x": "1"}, "status": "suspect", "error": "unknown_tool"},
-                   {"name": "get_weather", "arguments": {"city": "Oslo"}, "status": "complete"}]},
+        {
+            "calls": [
+                {"name": "no_such_tool", "arguments": {"x": "1"}, "status": "suspect", "error": "unknown_tool"},
+                {"name": "get_weather", "arguments": {"city": "Oslo"}, "status": "complete"},
+            ]
+        },
     ),
     "B010": Ruled(
         "N2",
@@ -69,17 +73,31 @@ RULED = {
         "of their own without line breaks at their ends",
         {"content_stripped": "Checking.Done."},
     ),
-    "B030": Ruled("N4", "single quotes, no quotes and blanks are the format's own variants, no deviation", {"calls": [
-        {"name": "get_weather", "arguments": {"city": "Oslo"}, "status": "complete"}], "warnings": []}),
+    "B030": Ruled(
+        "N4",
+        "single quotes, no quotes and blanks are the format's own variants, no deviation",
+        {"calls": [{"name": "get_weather", "arguments": {"city": "Oslo"}, "status": "complete"}], "warnings": []},
+    ),
     "B183": Ruled("N3", "a closing tag between two backticks is text, so nothing is ambiguous", {"errors": []}),
-    "B208": Ruled("T6", "the text stays, `type_mismatch` is a deviation; validation rejects the call", {"status": "complete"}),
+    "B208": Ruled(
+        "T6", "the text stays, `type_mismatch` is a deviation; validation rejects the call", {"status": "complete"}
+    ),
     "B210": Ruled("T6", "as B208", {"status": "complete"}),
     "B216": Ruled("T2", "the first type whose canonical text this is", {"value": 42}),
     "B234": Ruled(
         "E2",
         "the call was still waiting for its chain when the stream was cut: sealed, not trusted",
-        {"calls": [{"name": "write_file", "arguments": {"path": "a.py", "content": "print(1)\n"}, "status": "suspect",
-                    "warnings": ["unclosed_envelope"]}], "executable": False},
+        {
+            "calls": [
+                {
+                    "name": "write_file",
+                    "arguments": {"path": "a.py", "content": "print(1)\n"},
+                    "status": "suspect",
+                    "warnings": ["unclosed_envelope"],
+                }
+            ],
+            "executable": False,
+        },
     ),
     "B221": Ruled("T5", "undeclared is a deviation; validation decides about the call", {"status": "complete"}),
 }
@@ -87,7 +105,9 @@ RULED = {
 
 def load() -> list[Any]:
     directory = shared() / "cases"
-    cases = [json.loads(line) for name in FILES for line in (directory / f"{name}.jsonl").read_text("utf-8").splitlines()]
+    cases = [
+        json.loads(line) for name in FILES for line in (directory / f"{name}.jsonl").read_text("utf-8").splitlines()
+    ]
     return [pytest.param(case, id=case["id"]) for case in cases if case["input"]["type"] in NATIVE]
 
 

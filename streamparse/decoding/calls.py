@@ -27,9 +27,8 @@ UNTRUSTED_TIER = 2
 class OpenCall:
     """A call between its opening tag and its end.
 
-    An error that is found on the way is kept in ``error`` and told when the call ends, so that ``ToolCallFailed`` carries
-    all that was decoded. Only a limit ends a call at once (``over``): behind it nothing is kept.
-    """
+    An error that is found on the way is kept in ``error`` and told when the call ends, so that ``ToolCallFailed``
+    carries all that was decoded. Only a limit ends a call at once (``over``): behind it nothing is kept."""
 
     __slots__ = (
         "_raw",

@@ -1,10 +1,9 @@
 """N5: whether a closing tag ends its value. Read off the state table; no tag and no list of followers stands here.
 
-A *chain* starts behind the closing tag and follows the tags that come next, over white space, from state to state. It is
-right when it reaches a tag that opens something, or a state where free text may stand (then anything may follow). It is
-wrong at anything else. Where the chain has left the call, stray text may follow (N10): then the next tag of the call's
-structure decides, and it must be one that may come there.
-"""
+A *chain* starts behind the closing tag and follows the tags that come next, over white space, from state to state. It
+is right when it reaches a tag that opens something, or a state where free text may stand (then anything may follow).
+It is wrong at anything else. Where the chain has left the call, stray text may follow (N10): then the next tag of the
+call's structure decides, and it must be one that may come there."""
 
 from __future__ import annotations
 

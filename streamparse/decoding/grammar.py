@@ -1,14 +1,14 @@
 """A dialect's ``.lark`` file -> its state table. The only module that imports lark.
 
-Lark reads the file and builds the LALR table. A *configuration* of that automaton is its stack of states. From each start
-symbol the compiler walks every configuration that can occur, one terminal at a time, reducing at once where a state can
-only reduce, so that a closing tag closes when it comes and not one token later. Configurations that behave alike (same
-tags, same opaque text, same way out) are merged, and what is left is the small table that ``scanner.py`` runs on.
+Lark reads the file and builds the LALR table. A *configuration* of that automaton is its stack of states. From each
+start symbol the compiler walks every configuration that can occur, one terminal at a time, reducing at once where a
+state can only reduce, so that a closing tag closes when it comes and not one token later. Configurations that behave
+alike (same tags, same opaque text, same way out) are merged, and what is left is the small table that ``scanner.py``
+runs on.
 
 A grammar that cannot be streamed is refused here, with the reason: unbounded nesting, two kinds of opaque text in one
-place, opaque text that is not starred, a tag that begins another tag, a regular expression as a tag, an ambiguity. The cost
-(Lark's import, a few ten milliseconds of walking) is paid once per process and dialect.
-"""
+place, opaque text that is not starred, a tag that begins another tag, a regular expression as a tag, an ambiguity.
+The cost (Lark's import, a few ten milliseconds of walking) is paid once per process and dialect."""
 
 from __future__ import annotations
 
@@ -84,7 +84,8 @@ def load(dialect: str) -> Table:
 
 
 def compile_grammar(source: str, dialect: str) -> Table:
-    """The table of a grammar given as text. Raises ``GrammarError`` with the dialect's name, the place and the reason."""
+    """The table of a grammar given as text. Raises ``GrammarError`` with the dialect's name, the place and the
+    reason."""
     return _Compiler(source, dialect).table()
 
 
@@ -312,7 +313,8 @@ class _Compiler:
                 self._refuse(f"tag {text!r} ({name}) begins tag {longer!r} ({other}) in the same place")
 
     def _ways_out(self, drafts: dict[_Stack, _Draft]) -> dict[_Stack, tuple[str, ...]]:
-        """The rules that are open in each configuration, outermost first: those that the shortest way to the end closes."""
+        """The rules that are open in each configuration, outermost first: those that the shortest way to the end
+        closes."""
         ways: dict[_Stack, tuple[str, ...]] = {stack: () for stack, draft in drafts.items() if draft.may_end}
         while len(ways) < len(drafts):
             found: dict[_Stack, tuple[str, ...]] = {}
@@ -338,9 +340,7 @@ class _Compiler:
         self, draft: _Draft, number: int, classes: dict[_Stack, int], ways: dict[_Stack, tuple[str, ...]]
     ) -> State:
         opaque = next((name for name in draft.exits if name in self.opaque), "")
-        tags = tuple(
-            self._tag(name, classes[target]) for name, target in draft.exits.items() if name in self.literals
-        )
+        tags = tuple(self._tag(name, classes[target]) for name, target in draft.exits.items() if name in self.literals)
         target = classes[draft.exits[opaque]] if opaque else number
         return State(number, ways[draft.stack], opaque, target, tags, (), (), draft.may_end)
 
@@ -402,7 +402,8 @@ class _Compiler:
         return NO_MARGIN
 
     def _mentions(self, state: State, states: list[State]) -> Iterator[Tag]:
-        """What is noticed in opaque text without being a tag there: other formats in text, the call's own tags in a value."""
+        """What is noticed in opaque text without being a tag there: other formats in text, the call's own tags in a
+        value."""
         taken = {tag.text for tag in state.tags}
         if state.opaque == "TEXT":
             for name, literal in self.layout.items():
@@ -483,7 +484,11 @@ def _recoveries(state: State, states: list[State]) -> Iterator[Recovery]:
     lost: list[str] = []
     here = state
     while True:
-        way_out = next((tag for tag in here.tags if tag.role is Role.CLOSE and tag.rule == here.open[-1]), None) if here.open else None
+        way_out = (
+            next((tag for tag in here.tags if tag.role is Role.CLOSE and tag.rule == here.open[-1]), None)
+            if here.open
+            else None
+        )
         if way_out is None:
             return
         lost.append(way_out.rule)

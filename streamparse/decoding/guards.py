@@ -13,10 +13,10 @@ from streamparse.decoding.verdict import DATA, LAST, TAKE, Verdict
 class ValueGuard:
     """Watches one parameter's value.
 
-    *Nesting* (N5): a parameter's opening tag inside the value opens a quoted pair, and the next closing tag closes that pair.
-    ``missing(key)`` says that the tool declares the key and the call does not have it yet: then a closing tag was lost, and
-    nothing nests (N7); such keys are kept in ``swallowed``. *JSON* (N6): inside a JSON string nothing is a tag.
-    """
+    *Nesting* (N5): a parameter's opening tag inside the value opens a quoted pair, and the next closing tag closes
+    that pair. ``missing(key)`` says that the tool declares the key and the call does not have it yet: then a closing
+    tag was lost, and nothing nests (N7); such keys are kept in ``swallowed``. *JSON* (N6): inside a JSON string
+    nothing is a tag."""
 
     __slots__ = (
         "_attributes",

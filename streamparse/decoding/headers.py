@@ -1,8 +1,7 @@
 """What stands between ``<invoke `` and ``>``: a name, by the rules of N4.
 
-Two forms: *attributes* (``name="f"``, where ``>`` inside quotes is data) and *bare* (``<function=f>``). A quote that is not
-closed before a line break, or within the name limit, is no quote and no part of the name.
-"""
+Two forms: *attributes* (``name="f"``, where ``>`` inside quotes is data) and *bare* (``<function=f>``). A quote that
+is not closed before a line break, or within the name limit, is no quote and no part of the name."""
 
 from __future__ import annotations
 

@@ -1,8 +1,7 @@
 """Native text of a model -> events: the decoder of every dialect that is a grammar (rules N, E, T).
 
-The scanner says what is text and what is a tag; this module says where each of them goes. It knows the vocabulary of rules
-and opaque text, and no dialect: no tag stands here.
-"""
+The scanner says what is text and what is a tag; this module says where each of them goes. It knows the vocabulary of
+rules and opaque text, and no dialect: no tag stands here."""
 
 from __future__ import annotations
 
@@ -230,7 +229,14 @@ class NativeDecoder:
                 self._prose = _PROSE.get(plan.opaque)
                 self._stops = plan.stops
             return
-        if guard is None or guard.reading or call.over or not call.started or not plan.stop or self._parameters.repeated:
+        if (
+            guard is None
+            or guard.reading
+            or call.over
+            or not call.started
+            or not plan.stop
+            or self._parameters.repeated
+        ):
             return
         reader = call.reader
         if isinstance(reader, TextReader) and not self._strip and call.key is not None:

@@ -18,8 +18,8 @@ _CDATA_OPENS = re.compile(r"\s{0,20}<!\[CDATA\[").match
 
 
 class Parameters:
-    """Reads what stands inside a call. ``strip`` and ``repair`` are options of the decoder, ``quotes`` says that a closing
-    tag may be data (N5)."""
+    """Reads what stands inside a call. ``strip`` and ``repair`` are options of the decoder, ``quotes`` says that a
+    closing tag may be data (N5)."""
 
     __slots__ = (
         "_answer",

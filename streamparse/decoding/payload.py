@@ -1,4 +1,5 @@
-"""A call that is one JSON object, ``{"name": "f", "arguments": {...}}``: the path events of the reader -> events of a call."""
+"""A call that is one JSON object, ``{"name": "f", "arguments": {...}}``: the path events of the reader -> events of a
+call."""
 
 from __future__ import annotations
 
@@ -16,7 +17,8 @@ ARGUMENTS = "arguments"
 
 
 class Payload:
-    """Reads one payload. ``name`` is set as soon as it is complete; events of arguments that come before it wait for it."""
+    """Reads one payload. ``name`` is set as soon as it is complete; events of arguments that come before it wait for
+    it."""
 
     __slots__ = ("_index", "_offset", "_raw", "_waiting", "name", "reader")
 
@@ -61,9 +63,7 @@ class Payload:
 
     def _place(self, deviation: Deviation) -> Deviation:
         path = deviation.path[1:] if deviation.path[:1] == (ARGUMENTS,) else deviation.path
-        return Deviation(
-            deviation.code, deviation.offset + self._offset, deviation.detail, path, tier=deviation.tier
-        )
+        return Deviation(deviation.code, deviation.offset + self._offset, deviation.detail, path, tier=deviation.tier)
 
     def error(self) -> ErrorDetail | None:
         """What is wrong with a payload that is over: its JSON, or that it is no call."""

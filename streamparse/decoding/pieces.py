@@ -1,10 +1,9 @@
 """Text that comes in pieces and is wanted whole.
 
-Operations: ``append`` a piece (a list's own append, so that the fastest path is one C call), ``compact`` now and then, and
-``text``. A list of four-character strings takes ten times the memory of the text, and joining hundreds of thousands takes
-milliseconds; so ``compact``, called every few thousand characters, joins the pieces to one block. ``io.StringIO`` would do
-the same, but only every 100,000 pieces.
-"""
+Operations: ``append`` a piece (a list's own append, so that the fastest path is one C call), ``compact`` now and
+then, and ``text``. A list of four-character strings takes ten times the memory of the text, and joining hundreds of
+thousands takes milliseconds; so ``compact``, called every few thousand characters, joins the pieces to one block.
+``io.StringIO`` would do the same, but only every 100,000 pieces."""
 
 from __future__ import annotations
 

@@ -1,9 +1,9 @@
-"""How the raw text of one parameter becomes events and a value (rules T): one reader for each ``Mode`` of a ``ValueType``.
+"""How the raw text of one parameter becomes events and a value (rules T): one reader for each ``Mode`` of a
+``ValueType``.
 
-A reader takes text with ``feed`` and ends with ``close``. ``TextReader`` hands characters on as they come, ``JsonReader``
-gives path events, ``OpenReader`` streams text as soon as it cannot be JSON (T5), ``LateReader`` decides at the close. All
-keep the raw text.
-"""
+A reader takes text with ``feed`` and ends with ``close``. ``TextReader`` hands characters on as they come,
+``JsonReader`` gives path events, ``OpenReader`` streams text as soon as it cannot be JSON (T5), ``LateReader``
+decides at the close. All keep the raw text."""
 
 from __future__ import annotations
 
@@ -22,7 +22,8 @@ ReaderEvents = list[ReaderEvent]
 
 
 class Place(msgspec.Struct, frozen=True):
-    """Whose value it is: the call's index, the key, where the value starts in the stream; and the decoder's settings."""
+    """Whose value it is: the call's index, the key, where the value starts in the stream; and the decoder's
+    settings."""
 
     index: int
     key: str
@@ -194,7 +195,8 @@ class JsonReader:
 
 
 class OpenReader:
-    """T5: object and array text that is complete JSON becomes that value, all else is a string, streamed once that is sure."""
+    """T5: object and array text that is complete JSON becomes that value, all else is a string, streamed once that is
+    sure."""
 
     __slots__ = ("_buffer", "_place", "_probe", "_text", "json")
 

@@ -1,4 +1,5 @@
-"""What a decoder has to say: the events of the feed that is running, and the errors and deviations in the stream's own words."""
+"""What a decoder has to say: the events of the feed that is running, and the errors and deviations in the stream's
+own words."""
 
 from __future__ import annotations
 

@@ -9,13 +9,12 @@ The machine is the table; this module only runs it. Its buffer holds what could 
   parameter, until they are seen;
 * *guard*: a tag about which the decoder's guard has to see more (a quote that may be closed).
 
-What is held back is bounded by the longest tag, and by ``LOOKAHEAD`` characters in the last three cases; everything else is
-handed on in the feed that brought it. Each character is looked at a bounded number of times: time is linear for every
-chunking.
+What is held back is bounded by the longest tag, and by ``LOOKAHEAD`` characters in the last three cases; everything
+else is handed on in the feed that brought it. Each character is looked at a bounded number of times: time is linear
+for every chunking.
 
-Lexemes are tuples ``(kind, tag, text)``. Their texts and the tags that counted, joined (text before tag), are the input:
-nothing is lost.
-"""
+Lexemes are tuples ``(kind, tag, text)``. Their texts and the tags that counted, joined (text before tag), are the
+input: nothing is lost."""
 
 from __future__ import annotations
 
@@ -31,7 +30,8 @@ from streamparse.decoding.verdict import DATA, FADE, TAKE, WAIT, Verdict
 
 
 class Kind(IntEnum):
-    """What a lexeme is. ``tag`` is set for TAG and NOTE; ``text`` for the others, and for TAG the white space before it."""
+    """What a lexeme is. ``tag`` is set for TAG and NOTE; ``text`` for the others, and for TAG the white space before
+    it."""
 
     TEXT = 0  # opaque text of the state
     TAG = 1  # a tag that counted; the scanner is already in the state behind it
@@ -73,11 +73,10 @@ _NO_TAG = object()
 class Scanner:
     """One pass over one stream.
 
-    ``feed`` and ``close`` are lazy: use each lexeme before asking for the next, because a decoder sets ``guard`` between
-    two of them. ``offset`` is the place of the tag or text just given, in characters from the start of the stream.
-    While ``plain``, a chunk that contains nothing of ``plan.stops`` is opaque text from end to end; who uses that calls
-    ``pass_over`` instead of ``feed``.
-    """
+    ``feed`` and ``close`` are lazy: use each lexeme before asking for the next, because a decoder sets ``guard``
+    between two of them. ``offset`` is the place of the tag or text just given, in characters from the start of the
+    stream. While ``plain``, a chunk that contains nothing of ``plan.stops`` is opaque text from end to end; who uses
+    that calls ``pass_over`` instead of ``feed``."""
 
     __slots__ = (
         "_base",

@@ -1,9 +1,9 @@
 """The state table of a dialect: what ``grammar.py`` makes of a ``.lark`` file and ``scanner.py`` runs on.
 
 Plain data. A state knows the rules that are open, the one kind of opaque text that may stand here, the tags that may
-come and where each leads, what else is worth noticing (mentions), and whether the stream may end. The vocabulary of rule
-and terminal names, which is the whole interface between a dialect and the code, is documented in ``docs/dialects.md``.
-"""
+come and where each leads, what else is worth noticing (mentions), and whether the stream may end. The vocabulary of
+rule and terminal names, which is the whole interface between a dialect and the code, is documented in
+``docs/dialects.md``."""
 
 from __future__ import annotations
 
@@ -54,19 +54,22 @@ OPAQUE_WORDS = {
     "PAYLOAD": "a JSON object",
     "ROLE": "a role",
 }
-"""Every kind of opaque text, and how an error message calls it. The keys are the closed list of names that a dialect may declare."""
+"""Every kind of opaque text, and how an error message calls it. The keys are the closed list of names that a dialect
+may declare."""
 
 MARKS = frozenset({"START_OF_TEXT", "END_OF_TURN"})
 """Named tags that neither open nor close anything: special tokens of the format, never text (N2)."""
 
 RULES = ("reasoning", "calls", "call", "argument", "turn")
-"""The rules that a dialect may have beside its start symbols; a suffix makes variants of one (``reasoning_resumed``)."""
+"""The rules that a dialect may have beside its start symbols; a suffix makes variants of one
+(``reasoning_resumed``)."""
 
 
 @dataclass(frozen=True, slots=True)
 class Tag:
-    """A literal of the grammar, in one state: ``rule`` is the rule that it opens or closes (else empty), ``target`` the
-    state behind it. ``bare`` tags open a call outside its envelope, ``nonstandard`` ones count at the start of a line."""
+    """A literal of the grammar, in one state: ``rule`` is the rule that it opens or closes (else empty), ``target``
+    the state behind it. ``bare`` tags open a call outside its envelope, ``nonstandard`` ones count at the start of a
+    line."""
 
     text: str
     terminal: str
@@ -81,7 +84,8 @@ class Tag:
 
 @dataclass(frozen=True, slots=True)
 class Recovery:
-    """A tag of an enclosing state, found where only tags may stand: the rules ``lost`` (innermost first) were never closed."""
+    """A tag of an enclosing state, found where only tags may stand: the rules ``lost`` (innermost first) were never
+    closed."""
 
     tag: Tag
     lost: tuple[str, ...]
@@ -89,7 +93,8 @@ class Recovery:
 
 @dataclass(frozen=True, slots=True)
 class State:
-    """One state. ``opaque`` is empty where only tags may stand; ``opaque_target`` is the state behind a fragment of it."""
+    """One state. ``opaque`` is empty where only tags may stand; ``opaque_target`` is the state behind a fragment of
+    it."""
 
     index: int
     open: tuple[str, ...]
@@ -119,8 +124,8 @@ class State:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Table:
-    """A dialect, compiled. ``starts`` names the state of each start symbol; ``ignore`` says that white space between tags
-    is part of the format."""
+    """A dialect, compiled. ``starts`` names the state of each start symbol; ``ignore`` says that white space between
+    tags is part of the format."""
 
     dialect: str
     states: tuple[State, ...]
