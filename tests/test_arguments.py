@@ -155,10 +155,10 @@ def test_events_tell_the_value(value, layout):
     events, reader = read(json.dumps(value, **layout), root="any", path=("p",))
     deltas = {event.path: event.text for event in join(events) if isinstance(event, ArgumentDelta)}
     values = [(event.path, event.value) for event in events if isinstance(event, ArgumentValue)]
-    expected = list(walk(("p",), json.loads(json.dumps(value))))
+    *expected, root = walk(("p",), json.loads(json.dumps(value)))
     assert repr(values) == repr(expected)
-    assert deltas == {path: item for path, item in expected if isinstance(item, str) and item}
-    assert values[-1][1] is reader.value
+    assert deltas == {path: item for path, item in [*expected, root] if isinstance(item, str) and item}
+    assert repr(reader.value) == repr(root[1])
 
 
 def walk(path, value):
@@ -424,7 +424,7 @@ def test_a_root_scalar_ends_at_white_space_or_the_end():
     assert closed("12", root="any").value == 12
     assert closed("-", root="any").state == "incomplete"
     assert closed("1 2", root="any").error.code is ErrorCode.TRAILING_TEXT  # type: ignore[union-attr]
-    assert read("12", root="any", path=("p",))[0] == [ArgumentValue(0, ("p",), 12)]
+    assert read("12", root="any", path=("p",))[0] == []
     assert read("12", root="any")[0] == []
     assert read('"ab"', root="any")[0] == [ArgumentDelta(0, (), "ab")]
 
@@ -739,9 +739,17 @@ def test_index_and_path_go_into_every_event():
         ("a", "b", 0),
         ("a", "b", 0),
         ("a", "b"),
-        ("a",),
     ]
     assert [event.deviation.path for event in events if isinstance(event, Deviated)] == [("a",), ("a",)]
+
+
+def test_offset_is_where_the_text_stands():
+    reader = JsonDecoder(offset=100)
+    reader.feed('{"a": 1, /**/ x')
+    assert [deviation.offset for deviation in reader.deviations] == [109]
+    assert reader.error is not None
+    assert reader.error.offset == 114
+    assert reader.spans == {"a": (6, 7)}
 
 
 def test_misuse():

@@ -649,8 +649,8 @@ def test_promise_8_isolation_of_whole_answers(case, before, after):
     dialect, title = case
     if before.dialect is not dialect or after.dialect is not dialect or after.start == "reasoning":
         return
-    if not several_ok(title):
-        return
+    if title in ("a call left open", "a lost parameter's end"):
+        return  # its envelope's closing tag follows; N5: these tools do not declare the parameter, so it opens a pair
     middle = _answer(dialect, [MALFORMED[dialect.name][title]], True)
     tools = before.tools
     whole = Document(dialect, before.start, tools, (*before.pieces, Piece(f"\n{middle}\n\n", "tag", "text"), *after.pieces))
@@ -661,11 +661,6 @@ def test_promise_8_isolation_of_whole_answers(case, before, after):
     assert [item for item in said if isinstance(item, Call)] == [
         item for part in alone for item in part if isinstance(item, Call)
     ]
-
-
-def several_ok(title: str) -> bool:
-    """Not a call left open: its envelope's closing tag follows, and that is another matter."""
-    return title != "a call left open"
 
 
 # -- 9 -----------------------------------------------------------------------------------------------------------------

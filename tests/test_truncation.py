@@ -193,11 +193,12 @@ def test_a_cut_stream_says_nothing_that_was_not_there(document, data):
 @given(documents(min_calls=1, max_calls=2, max_envelopes=1), st.data())
 def test_e4_a_broken_transport(document, data):
     """What was decoded is kept, the running call fails, ``stream_interrupted``, never clean."""
-    at = data.draw(st.integers(0, len(document.text)))
-    (cut,) = [cut for cut in cut_everywhere(document) if cut.at == at]
+    cut = data.draw(st.sampled_from(list(cut_everywhere(document))))
     events = cut.events("error")
     finished = [Call(e.call.name, e.call.arguments) for e in events if isinstance(e, ToolCallFinished)]
-    assert finished == cut.sealed
+    # A call whose last value still waits for its chain (N5) was not sealed yet when the transport broke.
+    waits = cut.place == "envelope with calls" and bool(cut.sealed[-1].arguments)
+    assert finished == (cut.sealed[:-1] if waits else cut.sealed)
     assert [error.code for error in errors_of(events)] == [ErrorCode.STREAM_INTERRUPTED]
     last = events[-1]
     assert isinstance(last, Ended)

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from msgspec import structs
+
 from streamparse.decoding.calls import OpenCall
 from streamparse.decoding.envelope import Envelope
 from streamparse.decoding.payload import Payload, PayloadEvent
@@ -20,6 +22,7 @@ class Answer:
     """What is open: the call, its envelope, the calls in reasoning that wait for their verdict (N13)."""
 
     __slots__ = (
+        "_call_rules",
         "_make_id",
         "_tools",
         "assumed",
@@ -52,6 +55,7 @@ class Answer:
         self.fence = ""  # the Markdown fence that is open in the text (N12)
         self.closing = False  # the stream is over
         self.finish_reason: str | None = None
+        self._call_rules: tuple[str, ...] = ()  # open inside such a call
         self.assumed = False  # the end of the stream cut the chain of the last value short (E2)
 
     # Envelopes
@@ -205,8 +209,9 @@ class Answer:
 
     def open_payload(self, call: OpenCall, repair: int) -> Payload:
         """The opening tag of such a call."""
-        self.payload = Payload(call.index, self.report.here, repair, self.limits)
+        self.payload = Payload(call.index, self.scanner.reached, repair, self.limits)
         call.snapshot = self.payload.snapshot
+        self._call_rules = self.scanner.state.open
         return self.payload
 
     def payload_text(self, text: str) -> None:
@@ -238,7 +243,7 @@ class Answer:
         if error is None and not payload.name:
             error = self.report.error(ErrorCode.MISSING_NAME, "a call without a name", self.report.here)
         if error is not None:
-            call.blame(error)
+            call.blame(structs.replace(error, open=error.open or self._call_rules))
         else:
             call.arguments, call.verbatim = payload.arguments()
             call.snapshot = None

@@ -66,14 +66,15 @@ class JsonDecoder(Words):
         else: report(reader.error)
 
     ``feed`` and ``close`` return ``ArgumentDelta`` for the characters of string values, ``ArgumentValue`` for each
-    value at any depth when it is complete, and ``Deviated`` for each repair. The root itself is announced only if it
-    has a ``path``. No text makes them raise; what is wrong is in ``error``, and nothing is read behind it.
+    value below the root when it is complete, and ``Deviated`` for each repair. The root is no event, it is ``value``:
+    text may follow that makes it an error. No text makes them raise; what is wrong is in ``error``, and nothing is read
+    behind it.
 
-    Options: ``index`` and ``path`` go into the events (``path`` stands before each path); ``repair`` is the tier of
-    tolerance (J5, ``streamparse.decoding.repair``); ``root`` says what the value may be: an ``"object"``, a
+    Options: ``index`` and ``path`` go into the events (``path`` stands before each path); ``offset`` is added to the
+    offsets of errors and deviations, for a text that stands in a larger one; ``repair`` is the tier of tolerance (J5, ``streamparse.decoding.repair``); ``root`` says what the value may be: an ``"object"``, a
     ``"container"`` (an object or an array), or ``"any"`` value.
 
-    Attributes: ``error`` (None, or what is wrong), ``in_string`` (the text so far ends inside a string), ``spans``
+    Attributes: ``error`` (None, or what is wrong), ``deviations`` (what was repaired), ``in_string`` (the text so far ends inside a string), ``spans``
     (start and end in the input, per complete member of the root object), ``start`` and ``end`` of the root value.
     """
 
@@ -84,6 +85,7 @@ class JsonDecoder(Words):
         *,
         index: int = 0,
         path: Path = (),
+        offset: int = 0,
         repair: int = 1,
         root: Root = "object",
         limits: Limits = DEFAULT_LIMITS,
@@ -92,7 +94,7 @@ class JsonDecoder(Words):
             raise UsageError(f"repair={repair!r} is no tier; use 0, 1, 2 or 3")
         if root not in _ROOTS:
             raise UsageError(f"root={root!r} is unknown; use one of {', '.join(_ROOTS)}")
-        super().__init__(index, path, repair, limits, _ROOTS[root], _END)
+        super().__init__(index, path, offset, repair, limits, _ROOTS[root], _END)
         self._kind = root
         self._fenced = False
 
@@ -130,7 +132,7 @@ class JsonDecoder(Words):
         if self._place is _END and not self._held and self._inside in (None, JsonDecoder._line_comment):
             return "complete"
         at_start = self._place is _ROOTS[self._kind] and self._inside is None
-        return "empty" if at_start and not self._held and not self._tolerated else "incomplete"
+        return "empty" if at_start and not self._held and not self.deviations else "incomplete"
 
     @property
     def value(self) -> Any:

@@ -5,12 +5,16 @@ from __future__ import annotations
 import re
 from typing import Any
 
+from msgspec import structs
+
 from streamparse.decoding.answer import Answer
+from streamparse.decoding.arguments import JsonDecoder
 from streamparse.decoding.calls import OpenCall, declared_type
 from streamparse.decoding.guards import ValueGuard
 from streamparse.decoding.headers import ATTRIBUTE_KINDS, HeaderGuard, read_header
-from streamparse.decoding.readers import Place, TextReader, reader_for
+from streamparse.decoding.readers import Place, Reader, TextReader, reader_for
 from streamparse.decoding.table import Tag
+from streamparse.decoding.values import ANY, ValueType
 from streamparse.events import ArgumentValue, DeviationCode, ErrorCode, json_text
 from streamparse.limits import EXCERPT
 
@@ -26,9 +30,11 @@ class Parameters:
         "_header_guard",
         "_header_offset",
         "_header_room",
+        "_open_rules",
         "_quotes",
         "_repair",
         "_strip",
+        "_type",
         "guard",
         "header",
         "repeated",
@@ -44,6 +50,8 @@ class Parameters:
         self._header_offset = 0
         self._header_room = 0
         self.guard: ValueGuard | None = None  # of the value that is open
+        self._type: ValueType = ANY
+        self._open_rules: tuple[str, ...] = ()
         self.repeated = False  # the open value belongs to a parameter that the call already has (N14)
 
     def abandon(self) -> None:
@@ -107,16 +115,25 @@ class Parameters:
     # Values
 
     def _open_value(self, call: OpenCall, key: str) -> None:
-        answer, offset = self._answer, self._answer.report.here
+        answer = self._answer
         type_, undeclared = declared_type(call, key)
         if undeclared and key:
             answer.report.deviate(call, DeviationCode.UNDECLARED_ARGUMENT, path=(key,), detail=key)
         self.repeated = key in call.arguments
         if len(call.arguments) >= answer.limits.parameters:
-            answer.exceed(call, f"more than {answer.limits.parameters} parameters", offset)
+            answer.exceed(call, f"more than {answer.limits.parameters} parameters", answer.report.here)
             return
         call.key = key
-        call.reader = reader_for(type_, Place(call.index, key, offset, self._repair, answer.limits, self._strip))
+        self._type = type_
+        self._open_rules = answer.scanner.state.open
+
+    def _reader(self, call: OpenCall) -> Reader:
+        """The reader of the open value, made when its first text comes: only then it is known where it starts."""
+        if call.reader is None:
+            answer, key = self._answer, call.key or ""
+            place = Place(call.index, key, answer.report.here, self._repair, answer.limits, self._strip)
+            call.reader = reader_for(self._type, place)
+        return call.reader
 
     def _watch(self, call: OpenCall, end: Tag) -> None:
         """Have a say in what ends the value (N5). Headers inside it end like the one that ``end`` ended."""
@@ -129,13 +146,14 @@ class Parameters:
         call, guard = self._answer.call, self.guard
         if guard is not None and guard.reading:
             guard.see(text)
-        if call is None or guard is None or call.over or call.reader is None:
+        if call is None or guard is None or call.over or call.key is None:
             return
         kept = text if len(text) <= call.room else text[: call.room]
         call.room -= len(kept)
-        found = call.reader.feed(kept)
-        if call.reader.json is not None:
-            guard.watch_json(call.reader.json)
+        reader = self._reader(call)
+        found = reader.feed(kept)
+        if reader.json is not None:
+            guard.watch_json(reader.json)
         if call.started and not self.repeated:
             self._answer.report.events += found
         if len(kept) < len(text):
@@ -146,17 +164,16 @@ class Parameters:
     def close_value(self) -> None:
         """The closing tag of a parameter."""
         call, guard, self.guard = self._answer.call, self.guard, None
-        if call is None or guard is None or call.over or call.reader is None or call.key is None:
+        if call is None or guard is None or call.over or call.key is None:
             return
-        reader, key, report = call.reader, call.key, self._answer.report
+        reader, key, report = self._reader(call), call.key, self._answer.report
         outcome = reader.close()
         value = outcome.reading.value
         call.reader = call.key = None
         call.keep_raw(value if isinstance(reader, TextReader) else reader.raw())
         if call.started and not self.repeated:
             report.events += outcome.events
-        if outcome.error is not None:
-            call.blame(outcome.error)
+        self._judge_json(call, reader.json)
         if isinstance(value, str):
             self._check_string(call, key, value, guard)
         for code, expected, found in outcome.reading.deviations:
@@ -168,6 +185,16 @@ class Parameters:
         call.arguments[key] = value
         if call.started:
             report.events.append(ArgumentValue(call.index, (key,), value))
+
+    def _judge_json(self, call: OpenCall, json: JsonDecoder | None) -> None:
+        """J5, J6: what was repaired in a value that was read as JSON, and what is wrong with it."""
+        if json is None:
+            return
+        if not self.repeated:
+            for deviation in json.deviations:
+                call.note(deviation)
+        if json.error is not None:
+            call.blame(structs.replace(json.error, open=self._open_rules))
 
     def _check_string(self, call: OpenCall, key: str, value: str, guard: ValueGuard) -> None:
         """N7, N9: what a finished string looks like."""

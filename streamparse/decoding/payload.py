@@ -5,6 +5,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from msgspec import structs
+
 from streamparse.decoding.arguments import JsonDecoder
 from streamparse.decoding.pieces import Pieces
 from streamparse.events import ArgumentDelta, ArgumentValue, Deviated, Deviation, ErrorCode, ErrorDetail, Path
@@ -28,7 +30,7 @@ class Payload:
         self._raw = Pieces()
         self._waiting: list[PayloadEvent] = []
         self.name = ""
-        self.reader = JsonDecoder(index=index, repair=repair, limits=limits)
+        self.reader = JsonDecoder(index=index, offset=offset, repair=repair, limits=limits)
 
     def feed(self, text: str) -> list[PayloadEvent]:
         """The events of the arguments, from the name on."""
@@ -63,15 +65,12 @@ class Payload:
 
     def _place(self, deviation: Deviation) -> Deviation:
         path = deviation.path[1:] if deviation.path[:1] == (ARGUMENTS,) else deviation.path
-        return Deviation(deviation.code, deviation.offset + self._offset, deviation.detail, path, tier=deviation.tier)
+        return structs.replace(deviation, path=path)
 
     def error(self) -> ErrorDetail | None:
         """What is wrong with a payload that is over: its JSON, or that it is no call."""
-        found = self.reader.error
-        if found is not None:
-            return ErrorDetail(
-                found.code, found.reason, found.offset + self._offset, (), found.expected, found.excerpt, found.path
-            )
+        if self.reader.error is not None:
+            return self.reader.error
         if self.reader.state != "complete":
             return ErrorDetail(ErrorCode.MISSING_NAME, "an empty call", self._offset, expected=("a JSON object",))
         if not isinstance(self.reader.value.get(ARGUMENTS, {}), dict):

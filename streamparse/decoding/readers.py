@@ -14,7 +14,7 @@ import msgspec
 from streamparse.decoding.arguments import JsonDecoder
 from streamparse.decoding.pieces import Pieces
 from streamparse.decoding.values import JSON_SPACE, Mode, Reading, ValueType
-from streamparse.events import ArgumentDelta, ArgumentValue, Deviated, ErrorDetail, Event, Path
+from streamparse.events import ArgumentDelta, ArgumentValue, Deviated, Event, Path
 from streamparse.limits import Limits
 
 ReaderEvent = ArgumentDelta | ArgumentValue | Deviated
@@ -39,11 +39,12 @@ class Place(msgspec.Struct, frozen=True):
 
 
 class Outcome(msgspec.Struct, frozen=True):
-    """A closed value: its last events (without the ``ArgumentValue`` of the value itself), the reading, or an error."""
+    """A closed value: its last events (without the ``ArgumentValue`` of the value itself), and the reading.
+
+    What was wrong with a value that was read as JSON is in the reader's ``json``."""
 
     events: ReaderEvents
     reading: Reading
-    error: ErrorDetail | None = None
 
 
 class Reader(Protocol):
@@ -174,7 +175,12 @@ class JsonReader:
     def _decoder(self) -> JsonDecoder:
         place = self._place
         return JsonDecoder(
-            index=place.index, path=place.path, repair=place.repair, root="container", limits=place.limits
+            index=place.index,
+            path=place.path,
+            offset=place.offset,
+            repair=place.repair,
+            root="container",
+            limits=place.limits,
         )
 
     def close(self) -> Outcome:
@@ -182,7 +188,7 @@ class JsonReader:
             return Outcome([], self._type.read(self.raw()))
         events: ReaderEvents = list(self.json.close())
         if self.json.error is not None:
-            return Outcome(events, Reading(self.raw(), ()), self.json.error)
+            return Outcome(events, Reading(self.raw(), ()))
         return Outcome(events, Reading(self.json.value, ()))
 
     def partial(self) -> tuple[bool, Any]:

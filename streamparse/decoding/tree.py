@@ -17,7 +17,7 @@ from typing import Any, Final, TypeAlias
 from streamparse.decoding import repair as repairs
 from streamparse.decoding.history import FAILED, History
 from streamparse.decoding.jsontext import FOREIGN, printable, shown
-from streamparse.events import ArgumentDelta, ArgumentValue, Deviated, ErrorCode, ErrorDetail, Path
+from streamparse.events import ArgumentDelta, ArgumentValue, Deviated, Deviation, ErrorCode, ErrorDetail, Path
 from streamparse.limits import Limits
 
 JsonEvent: TypeAlias = ArgumentDelta | ArgumentValue | Deviated
@@ -68,20 +68,27 @@ class Tree(History):
         "_root",
         "_stack",
         "_start",
-        "_tolerated",
+        "deviations",
         "end",
         "error",
         "in_string",
         "index",
+        "offset",
         "path",
         "spans",
         "start",
     )
 
-    def __init__(self, index: int, path: Path, repair: int, limits: Limits, place: Place, after: Place) -> None:
+    def __init__(
+        self, index: int, path: Path, offset: int, repair: int, limits: Limits, place: Place, after: Place
+    ) -> None:
         super().__init__(limits.arguments)
         self.index: Final = index
         self.path: Final = path
+        self.offset: Final = offset
+        """Where the text stands in a larger one: added to the offsets of errors and deviations."""
+        self.deviations: list[Deviation] = []
+        """What was repaired so far."""
         self.error: ErrorDetail | None = None
         """What is wrong: set when the text became invalid, and by ``close`` when it is incomplete."""
         self.in_string = False
@@ -96,7 +103,6 @@ class Tree(History):
         self._after = after  # and behind the value that is awaited or read
         self._depth = limits.depth
         self._repair = repair
-        self._tolerated = False  # something has been repaired
         self._root: Any = None
         self._container: Any = None  # the innermost open one
         self._stack: list[tuple[Any, Place]] = []  # what _container and _after were before it, and so on outwards
@@ -134,7 +140,7 @@ class Tree(History):
         self._container, self._place = parent, self._after
         pos += 1
         if parent is None:
-            return self._end_root(container, pos, out)
+            return self._end_root(pos)
         out.append(ArgumentValue(self.index, path, container))
         self._path = path[:-1]
         if parent is self._root and type(parent) is dict:
@@ -151,7 +157,7 @@ class Tree(History):
         elif container is None:
             self._root = value
             self.start = self._base() + start
-            return self._end_root(value, end, out)
+            return self._end_root(end)
         else:
             out.append(ArgumentValue(self.index, self._member, value))
             container[self._key] = value
@@ -160,10 +166,9 @@ class Tree(History):
                 self.spans[self._key] = (base + start, base + end)
         return end
 
-    def _end_root(self, value: Any, end: int, out: Out) -> int:
+    def _end_root(self, end: int) -> int:
+        """The root is over, which is no event: text may follow that makes it an error (J4)."""
         self.end = self._base() + end
-        if self.path:
-            out.append(ArgumentValue(self.index, self.path, value))
         return end
 
     # What is wrong ----------------------------------------------------------------------------------------------------
@@ -183,7 +188,7 @@ class Tree(History):
         self.error = ErrorDetail(
             code,
             reason,
-            self._base() + (pos if start is None else start),
+            self.offset + self._base() + (pos if start is None else start),
             expected=expected,
             excerpt=printable(self._excerpt(self._recent[-1][: pos + 1])),
             path=self._here() if path is None else path,
@@ -210,8 +215,9 @@ class Tree(History):
         """Whether this may be tolerated (J5); if so, it is reported."""
         if not repairs.allows(self._repair, kind):
             return False
-        self._tolerated = True
-        out.append(Deviated(self.index, repairs.repaired(kind, self._base() + pos, path)))
+        deviation = repairs.repaired(kind, self.offset + self._base() + pos, path)
+        self.deviations.append(deviation)
+        out.append(Deviated(self.index, deviation))
         return True
 
 

@@ -30,8 +30,10 @@ class Words(Tree):
 
     __slots__ = ("_delimiters", "_inside", "_phase", "_reading", "_token", "_tolerant")
 
-    def __init__(self, index: int, path: Path, repair: int, limits: Limits, place: Place, after: Place) -> None:
-        super().__init__(index, path, repair, limits, place, after)
+    def __init__(
+        self, index: int, path: Path, offset: int, repair: int, limits: Limits, place: Place, after: Place
+    ) -> None:
+        super().__init__(index, path, offset, repair, limits, place, after)
         self._inside: Read | None = None  # what reads on at the next chunk
         self._reading: Literal["", "key", "value"] = ""  # the kind of string that was cut
         self._tolerant = False  # it has had a raw control character
