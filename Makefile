@@ -52,6 +52,7 @@ format: $(STAMP) ## rewrite the sources as `make check` wants them
 # A benchmark may take minutes; the time limit of a test does not hold for it.
 bench: $(STAMP) ## run every benchmark
 	$(BIN)/python -m pytest benchmarks -m "" --timeout=0 $(ARGS)
+	$(BIN)/python -m benchmarks.bench_arguments
 
 bench-smoke: $(STAMP) ## run each quick benchmark once, without measuring
 	$(BIN)/python -m pytest benchmarks --benchmark-disable $(ARGS)

@@ -122,7 +122,7 @@ class Answer:
         """The opening tag of a call."""
         if self.envelope is not None:
             self.envelope.calls += 1
-        call = self.call = OpenCall(self.count, self.limits.arguments)
+        call = self.call = OpenCall(self.count, self.report.here, self.limits.arguments)
         if self.count < self.limits.calls:
             self.count += 1
             return call
@@ -137,11 +137,11 @@ class Answer:
         self.said_something = True
         self.report.events.append(ToolCallStarted(call.index, call.id, name))
         if self.fence:
-            self.report.deviate(call, DeviationCode.INSIDE_CODE_FENCE, detail=self.fence)
+            self.report.deviate(call, DeviationCode.INSIDE_CODE_FENCE, offset=call.offset, detail=self.fence)
         if self._tools is not None:
             call.tool = self._tools.get(name)
             if call.tool is None:
-                self.report.deviate(call, DeviationCode.UNKNOWN_TOOL, detail=name)
+                self.report.deviate(call, DeviationCode.UNKNOWN_TOOL, offset=call.offset, detail=name)
 
     def close_call(self) -> None:
         """The closing tag of a call."""

@@ -39,6 +39,7 @@ class OpenCall:
         "index",
         "key",
         "name",
+        "offset",
         "over",
         "reader",
         "room",
@@ -51,8 +52,9 @@ class OpenCall:
         "verbatim",
     )
 
-    def __init__(self, index: int, room: int) -> None:
+    def __init__(self, index: int, offset: int, room: int) -> None:
         self.index = index
+        self.offset = offset  # of its opening tag
         self.id = ""
         self.name = ""
         self.tool: ToolTypes | None = None
