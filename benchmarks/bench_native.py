@@ -9,7 +9,7 @@ import tracemalloc
 import pytest
 
 from benchmarks.measure import Measure, chunked, feed_all
-from streamparse import NativeDecoder
+from streamparse import NativeDecoder, compile_tools
 
 WRITE = {
     "name": "write_file",
@@ -26,7 +26,7 @@ EDIT = {
     "name": "edit_file",
     "parameters": {"type": "object", "properties": {"edits": {"type": "array", "items": {"type": "object"}}}},
 }
-TOOLS = [WRITE, WEATHER, EDIT]
+TOOLS = compile_tools([WRITE, WEATHER, EDIT])  # once for many answers, as a server does it
 
 PROGRAM = 'def area(shape):\n    """Square metres."""\n    return shape.width * shape["height"]\n\n\n'
 PAGE = '<div class="card"><p>A line of text.</p></div>\n'

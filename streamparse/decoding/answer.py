@@ -38,6 +38,7 @@ class Answer:
         "report",
         "said_something",
         "scanner",
+        "straying",
     )
 
     def __init__(self, scanner: Scanner, tools: CompiledTools | None, make_id: IdFactory, limits: Limits) -> None:
@@ -53,6 +54,7 @@ class Answer:
         self.provisional: list[OpenCall] = []
         self.said_something = False  # anything but white space was text, reasoning or a call
         self.fence = ""  # the Markdown fence that is open in the text (N12)
+        self.straying = False  # there is stray text that nothing was told of
         self.closing = False  # the stream is over
         self.finish_reason: str | None = None
         self._call_rules: tuple[str, ...] = ()  # open inside such a call
@@ -66,6 +68,7 @@ class Answer:
 
     def stray(self, text: str) -> None:
         """N10: text where only tags may stand. What it means is told when it is over (``end_stray``)."""
+        self.straying = True
         if self.call is not None:
             self.call.keep_raw(text)
             self.call.stray.add(text, self.report.here)
@@ -76,6 +79,7 @@ class Answer:
 
     def end_stray(self) -> None:
         """A tag came, or the end: tell of stray text before it."""
+        self.straying = False
         if self.call is not None:
             stray = self.call.stray.take()
             if stray is not None and not self.call.over:

@@ -207,10 +207,12 @@ class NativeDecoder:
             raise UsageError(f"feed takes text (str), not {kind}; decode bytes with an incremental decoder")
         if not chunk:
             return []
-        self._leave_fast_path()
+        if self._fast is not _NO_FAST_PATH or self._json is not None:
+            self._leave_fast_path()
+        self._prose = None
         events = self._report.begin()
         scanner = self._scanner
-        if scanner.plain and scanner.plan.stops(chunk) is None:
+        if scanner.plain and scanner.plan.is_plain(chunk):
             scanner.offset = scanner.position
             self._opaque(chunk)
             scanner.pass_over(len(chunk))
@@ -307,7 +309,8 @@ class NativeDecoder:
             self._report.tell_once(DeviationCode.BARE_INVOKE, place, tag.text)
 
     def _tag(self, tag: Tag, space: str) -> None:
-        self._answer.end_stray()
+        if self._answer.straying:
+            self._answer.end_stray()
         call = self._answer.call
         if call is not None and tag.role is not Role.INNER and tag.rule not in _OUTSIDE_CALLS:
             call.keep_raw(space + tag.text)

@@ -36,6 +36,7 @@ class Plan:
         "prefixes_at_line",
         "prose",
         "search",
+        "search_begun",
         "state",
         "stop",
         "stops",
@@ -71,6 +72,7 @@ class Plan:
         self.begun_closers = _beginnings([tag for tag in own if tag.role is Role.CLOSE])
         pattern = re.compile(_any_of(self.tags))
         self.match = pattern.match
+        self.search_begun = re.compile(f"(?:{_any_of(self.prefixes_at_line)})\\Z").search
         self.search = pattern.search
         self.before = max((tag.before for tag in real), key=lambda margin: margin.most, default=NO_MARGIN)
         self.stop, self.stops = _stops(self)
@@ -78,6 +80,10 @@ class Plan:
     def ends_in(self, beginnings: frozenset[str], buffer: str, at: int) -> bool:
         """Whether the buffer ends, from ``at`` on, in one of these beginnings of a tag."""
         return len(buffer) - at < self.longest and buffer[at:] in beginnings
+
+    def is_plain(self, chunk: str) -> bool:
+        """Whether a chunk has nothing in it that could be, or become, a tag of this state."""
+        return self.stop not in chunk if self.stop else self.stops(chunk) is None
 
     def hold(self, buffer: str, low: int) -> int:
         """Where the white space at the buffer's end begins that a tag might claim."""

@@ -21,7 +21,7 @@ ReaderEvent = ArgumentDelta | ArgumentValue | Deviated
 ReaderEvents = list[ReaderEvent]
 
 
-class Place(msgspec.Struct, frozen=True):
+class Place(msgspec.Struct, frozen=True, gc=False):
     """Whose value it is: the call's index, the key, where the value starts in the stream; and the decoder's
     settings."""
 
@@ -38,7 +38,7 @@ class Place(msgspec.Struct, frozen=True):
         return (self.key,)
 
 
-class Outcome(msgspec.Struct, frozen=True):
+class Outcome(msgspec.Struct, frozen=True, gc=False):
     """A closed value: its last events (without the ``ArgumentValue`` of the value itself), and the reading.
 
     What was wrong with a value that was read as JSON is in the reader's ``json``."""

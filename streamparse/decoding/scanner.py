@@ -67,9 +67,6 @@ _MARGIN_MATCH = {
 """One unit of a margin, and a unit that may have begun at the end of the buffer."""
 
 
-_NO_TAG = object()
-
-
 class Scanner:
     """One pass over one stream.
 
@@ -168,11 +165,11 @@ class Scanner:
         """The next lexeme that is certain, or None: more input has to come first."""
         if self._queue:
             return self._queue.pop(0)
-        buffer, stall = self._buffer, self._stall
+        buffer, stall, plan = self._buffer, self._stall, self.plan
         if final:
             pass
         elif stall is None:
-            if self.plan.ends_in(self.plan.begun, buffer, 0):
+            if len(buffer) < plan.longest and buffer in plan.begun:
                 return None  # still inside the tag that has begun; only to be quick about it
         elif stall[0].ends_in(stall[1], buffer, stall[2]):
             return None  # likewise, further on in a chain
@@ -183,7 +180,7 @@ class Scanner:
             if lexeme is not None or self._skip is not NO_MARGIN:
                 return lexeme
         if self._shown < len(buffer):
-            lexeme = self._inside(final) if self.plan.opaque else self._between(final)
+            lexeme = self._inside(final) if plan.opaque else self._between(final)
             if lexeme is not None:
                 return lexeme
         self._trim()
@@ -239,20 +236,20 @@ class Scanner:
             self._partial = -1
             return plan.tags[match[0]], match.start(), match.end()
         self._cut = -1
-        for place in range(max(at, size - plan.longest + 1), size):
-            rest = buffer[place:]
-            margin = plan.prefixes_at_line.get(rest, _NO_TAG)
-            if margin is _NO_TAG:
-                continue
+        low = max(at, size - plan.longest + 1)
+        while (begun := plan.search_begun(buffer, low)) is not None:
+            place = begun.start()
+            margin = plan.prefixes_at_line[begun[0]]
             if margin is not None and plan.prose and self._before(place) != "\n":
-                margin = plan.prefixes.get(rest, _NO_TAG)
-            if isinstance(margin, Margin):
+                margin = plan.prefixes.get(begun[0])
+            if margin is not None:
                 self._scan = place
                 self._limit = place if final else margin_start(margin, buffer, place, self._shown, False)
                 self._cut = place if final else -1
                 return None
-            if margin is None and self._partial < 0:
+            if self._partial < 0:
                 self._partial = place
+            low = place + 1
         self._scan = size
         self._limit = size if final else plan.hold(buffer, self._shown)
         return None
