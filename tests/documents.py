@@ -146,10 +146,10 @@ class Document:
         events = [event for chunk in chunks for event in decoder.feed(chunk)]
         return events + decoder.close(finish_reason)
 
-    def _repr_pretty_(self, printer: Any, cycle: bool) -> None:  # what hypothesis prints: enough to paste into a console
+    def _repr_pretty_(self, printer: Any, cycle: bool) -> None:
         printer.text(repr(self))
 
-    def __repr__(self) -> str:
+    def __repr__(self) -> str:  # enough to paste into a console
         return f"decode({self.text!r}, {self.dialect.name!r}, tools={self.tools!r}, start={self.start!r})"
 
 
@@ -172,11 +172,15 @@ def said_by(events: Iterable[Event]) -> list[tuple[str, str] | Call]:
 # -- texts -------------------------------------------------------------------------------------------------------------
 
 CHARACTERS = st.characters(exclude_categories=["Cs"], exclude_characters="\r")
-"""Any character that UTF-8 has. The carriage return has tests of its own: before a line feed it belongs to the margin."""
+"""Any character that UTF-8 has, but the carriage return: before a line feed that belongs to a margin, it does, too."""
 
-CRUMBS = ["<", "</", ">", "/", "`", '"', "'", "=", " ", "\n", "\n\n", "\t", "a", "é", "𝄞", "name=", "<x>", "</x>", "&lt;"]
-CRUMBS += ["<inv", "</para", "<minimax:tool_", "</minimax:", "<thin", "</thi", "]~", "[e~", "]]>", "<![CDATA[", "{", "}"]
-CRUMBS += ["```\n", "~~~", "\\", "\\n", "null", "true", "42", "<tool_ca", "</tool_ca", "<func", "<|im_", "，", "\u2028"]
+# fmt: off
+CRUMBS = [
+    "<", "</", ">", "/", "`", '"', "'", "=", " ", "\n", "\n\n", "\t", "a", "é", "𝄞", "name=", "<x>", "</x>", "&lt;",
+    "<inv", "</para", "<minimax:tool_", "</minimax:", "<thin", "</thi", "]~", "[e~", "]]>", "<![CDATA[", "{", "}",
+    "```\n", "~~~", "\\", "\\n", "null", "true", "42", "<tool_ca", "</tool_ca", "<func", "<|im_", "，", "\u2028",
+]
+# fmt: on
 
 
 def texts(*, max_size: int = 6) -> SearchStrategy[str]:
@@ -196,7 +200,8 @@ def _lines(dialect: Dialect) -> list[str]:
     mentions = ["x <think> y", "a </think> b", "use ` <think>` here", "x `<think>`."]
     if dialect is M2:
         mentions += ["write `<minimax:tool_call>` to call.", "x <minimax:tool_call> y", "x </minimax:tool_call> y"]
-        mentions += ['x <invoke name="f"> y', "x </parameter> y", "x [TOOL_CALL] y", "x <tool_call>{} y", "x </invoke> y"]
+        mentions += ['x <invoke name="f"> y', "x </parameter> y", "x </invoke> y"]
+        mentions += ["x [TOOL_CALL] y", "x <tool_call>{} y"]
     elif dialect is QWEN:
         mentions += ["write `<tool_call>` to call.", "x <tool_call> y", "x </tool_call> y", "x </parameter> y"]
     else:
@@ -220,7 +225,8 @@ def thoughts(dialect: Dialect) -> SearchStrategy[str]:
     mentions = ["the `</think>` tag", "x <think> y", "then <", "x </mm:think> y", "a </thin"]
     if dialect is M2:
         mentions += ["x <minimax:tool_call> y", "`<minimax:tool_call>`", "</invoke>"]
-    return st.lists(texts(max_size=3) | st.sampled_from(mentions), max_size=3).map(" w ".join).map(lambda t: _solid(t or "h"))
+    parts = st.lists(texts(max_size=3) | st.sampled_from(mentions), max_size=3)
+    return parts.map(" w ".join).map(lambda text: _solid(text or "h"))
 
 
 # -- values ------------------------------------------------------------------------------------------------------------
@@ -521,17 +527,21 @@ def _calls(
             kind = draw(st.sampled_from([UNDECLARED, *(k for k in KINDS if k.values not in (_objects, _arrays))]))
         value = draw(kind.values(dialect))
         raw[key] = wire(value)
-        declared = typed and key in kinds[name] or dialect.kind == "json"
+        declared = (typed and key in kinds[name]) or dialect.kind == "json"
         arguments[key] = _meant(kind if declared else None, value, dialect)
     return Call(name, arguments), raw
 
 
 # -- broken documents --------------------------------------------------------------------------------------------------
 
-GARBAGE = ["x", "<", ">", '"', "'", "\n", "\n\n\n", " ", "</", "/>", "&", "<b>", "</b>", "oops", "{", "}", "]", "```\n", "="]
-GARBAGE += ["<think>", "</think>", "</mm:think>", "[e~[", "]~b]ai\n", "]~!b[", "<tool_call>", "</tool_call>", "<|im_end|>"]
-GARBAGE += ["<invoke ", "</invoke>", "<parameter ", "</parameter>", "<minimax:tool_call>", "</minimax:tool_call>", "\r\n"]
-GARBAGE += ['<invoke name="f">', '<parameter name="a">', '<parameter name="quoted">', "<function=f>", "<parameter=a>"]
+# fmt: off
+GARBAGE = [
+    "x", "<", ">", '"', "'", "\n", "\n\n\n", " ", "</", "/>", "&", "<b>", "</b>", "oops", "{", "}", "]", "```\n", "=",
+    "<think>", "</think>", "</mm:think>", "[e~[", "]~b]ai\n", "]~!b[", "<tool_call>", "</tool_call>", "\r\n",
+    "<|im_end|>", "<invoke ", "</invoke>", "<parameter ", "</parameter>", "<minimax:tool_call>", "</minimax:tool_call>",
+    '<invoke name="f">', '<parameter name="a">', '<parameter name="quoted">', "<function=f>", "<parameter=a>",
+]
+# fmt: on
 
 
 @st.composite
@@ -593,30 +603,34 @@ SOUP_TOOLS: list[dict[str, Any]] = [
     {"type": "function", "function": {"name": "g", "parameters": {"type": "object", "properties": {}}}},
 ]
 
-_COMMON = ["<think>", "</think>", "\n", "\n", " ", "x", "y z", "`", "```\n", '"', "'", ">", "<", "</", "/>", "\r\n", "\r"]
-_COMMON += ["{", "}", "[", "]", ",", ":", '"k"', "1", "null", "\\", "é", "\t", "\\u00", "d83d", "//", "/*"]
+# fmt: off
+_COMMON = [
+    "<think>", "</think>", "\n", "\n", " ", "x", "y z", "`", "```\n", '"', "'", ">", "<", "</", "/>", "\r\n", "\r",
+    "{", "}", "[", "]", ",", ":", '"k"', "1", "null", "\\", "é", "\t", "\\u00", "d83d", "//", "/*",
+]
 _SOUP = {
     M2.name: [
-        *("<minimax:tool_call>", "</minimax:tool_call>", "<invoke ", "</invoke>", "<parameter ", "</parameter>"),
-        *('<invoke name="f">', '<invoke name="g">\n', '<parameter name="a">', '<parameter name="o">{"x": "'),
-        *('<parameter name="l">[', '<parameter name="n">', "<parameter name=b>", '<parameter name="q">', "name="),
-        *("</parameter>\n</invoke>\n</minimax:tool_call>", "</parameter>\n</invoke>", "</parameter>\n", "[e~[", "]~b]ai\n"),
-        *("]~b]", "]~!b[", "</mm:think>", "<tool_call>", "[TOOL_CALL]", "\ninvoke name=", "]<]minimax[>[", "<invo"),
-        *("</para", "<minimax:", "<th", "[e", "<parameter name=\"u\">", '<parameter name="z">', 'name="f" x="1"'),
-        *('<minimax:tool_call>\n<invoke name="f">\n<parameter name="a">', "<parameter name=\"b", "<tool_code>"),
+        "<minimax:tool_call>", "</minimax:tool_call>", "<invoke ", "</invoke>", "<parameter ", "</parameter>",
+        '<invoke name="f">', '<invoke name="g">\n', '<parameter name="a">', '<parameter name="o">{"x": "',
+        '<parameter name="l">[', '<parameter name="n">', "<parameter name=b>", '<parameter name="q">', "name=",
+        "</parameter>\n</invoke>\n</minimax:tool_call>", "</parameter>\n</invoke>", "</parameter>\n", "[e~[",
+        "]~b]ai\n", "]~b]", "]~!b[", "</mm:think>", "<tool_call>", "[TOOL_CALL]", "\ninvoke name=", "]<]minimax[>[",
+        "<invo", "</para", "<minimax:", "<th", "[e", '<parameter name="u">', '<parameter name="z">', 'name="f" x="1"',
+        '<minimax:tool_call>\n<invoke name="f">\n<parameter name="a">', '<parameter name="b', "<tool_code>",
     ],
     QWEN.name: [
-        *("<tool_call>", "</tool_call>", "<function=", "</function>", "<parameter=", "</parameter>", "<function=f>"),
-        *("<parameter=a>", '<parameter=o>{"x": "', "<parameter=n>", "<parameter=q>", "</parameter>\n</function>\n"),
-        *("</parameter>\n</function>\n</tool_call>", "<|im_end|>", "<|im_start|>", "<func", "</para", "<tool_", "<|im"),
-        *("<tool_call>\n<function=f>\n<parameter=a>\n", "<parameter=l>[", "<parameter=z>", "<parameter=u>"),
+        "<tool_call>", "</tool_call>", "<function=", "</function>", "<parameter=", "</parameter>", "<function=f>",
+        "<parameter=a>", '<parameter=o>{"x": "', "<parameter=n>", "<parameter=q>", "</parameter>\n</function>\n",
+        "</parameter>\n</function>\n</tool_call>", "<|im_end|>", "<|im_start|>", "<func", "</para", "<tool_", "<|im",
+        "<tool_call>\n<function=f>\n<parameter=a>\n", "<parameter=l>[", "<parameter=z>", "<parameter=u>",
     ],
     HERMES.name: [
-        *("<tool_call>", "</tool_call>", '{"name": "f", "arguments": {', '"a": "', '"}}', "}}", '<tool_call>\n{"name": "'),
-        *('f", "arguments": {"a": "', '{"arguments": {"a": 1}, "name": "f"}', "<|im_end|>", "<|im_start|>", "<tool_c"),
-        *("</tool_", "</tool_call>\n<tool_call>", '"name"', '"arguments"'),
+        "<tool_call>", "</tool_call>", '{"name": "f", "arguments": {', '"a": "', '"}}', "}}", '<tool_call>\n{"name": "',
+        'f", "arguments": {"a": "', '{"arguments": {"a": 1}, "name": "f"}', "<|im_end|>", "<|im_start|>", "<tool_c",
+        "</tool_", "</tool_call>\n<tool_call>", '"name"', '"arguments"',
     ],
 }
+# fmt: on
 
 
 def fragments(dialect: Dialect) -> list[str]:

@@ -361,7 +361,7 @@ def test_options_come_before_the_recording(recorded):
 def test_recordings_are_read_as_they_come(recorded):
     with running("decode", "-") as process:
         send(process, b"".join(recorded.read_bytes().splitlines(keepends=True)[:2]))
-        assert loads(next_line(process)) == streamparse.Reasoning("I think.")
+        assert loads(next_line(process)) == streamparse.Reasoning("I think.\n")
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,7 @@ import sys
 from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import Any
+from typing import Any, ClassVar
 from unittest import mock
 
 import pytest
@@ -85,7 +85,7 @@ LexemeAt = tuple[Kind, str, int]
 class Recorder(Scanner):
     """A scanner that writes down its lexemes: kind, text and offset; text that it was told to pass over, too."""
 
-    log: list[LexemeAt] = []
+    log: ClassVar[list[LexemeAt]] = []
 
     def pull(self, final: bool = False) -> Lexeme | None:
         lexeme = super().pull(final)
@@ -231,7 +231,8 @@ def agrees(arguments: Any, index: int, deltas: dict, values: dict) -> None:
         if owner == index:
             found = at_path(arguments, path)
             # A value that turned out not to be JSON is kept as its text (the call fails).
-            assert found == text or isinstance(at_path(arguments, path[:1]), str) and len(path) > 1, path
+            kept_as_text = len(path) > 1 and isinstance(at_path(arguments, path[:1]), str)
+            assert found == text or kept_as_text, path
     for (owner, path), value in values.items():
         if owner == index:
             assert at_path(arguments, path) == value, path
@@ -268,16 +269,18 @@ STRINGS = [
 TINY_UNITS = [
     "y", "\n", "<a", "</a", "<cf>", "</c", "<pk>", "</p", "<pl>", "<r", "</r", "`", ">", " ", "<x", "<", "[e", "\r\n",
 ]
-TINY_SCENES = ["", "y", "y<a", "<a<cf><pk>", "<a<cf>", "<rz", "<a<cf><pk>y<pk>", "<a<cf><pk>y</p</c", "<a", "\n<a<cf></c"]
+TINY_SCENES = [
+    "", "y", "y<a", "<a<cf><pk>", "<a<cf>", "<rz", "<a<cf><pk>y<pk>", "<a<cf><pk>y</p</c", "<a", "\n<a<cf></c",
+]
 M2_UNITS = [
     "y", "\n", "<minimax:tool_call>", "</minimax:tool_call>", '<invoke name="f">', "</invoke>", '<parameter name="k">',
-    "</parameter>", '<parameter name="l">', "<think>", "</think>", "`", ">", " ", '"', "<", "[e~[", "]~b]", "</mm:think>",
-    "<parameter ", "<tool_call>", "<invoke ", "\r\n",
+    "</parameter>", '<parameter name="l">', "<think>", "</think>", "`", ">", " ", '"', "<", "[e~[", "]~b]", "<invoke ",
+    "</mm:think>", "<parameter ", "<tool_call>", "\r\n",
 ]
 M2_VALUE = '<minimax:tool_call>\n<invoke name="f">\n<parameter name="k">'
 M2_SCENES = [
-    "", "y", "<think>y", "y<minimax:tool_call>", '<minimax:tool_call><invoke name="', '<minimax:tool_call><invoke name="f">',
-    M2_VALUE, f"{M2_VALUE}<parameter", f"{M2_VALUE}y</parameter></invoke>",
+    "", "y", "<think>y", "y<minimax:tool_call>", '<minimax:tool_call><invoke name="',
+    '<minimax:tool_call><invoke name="f">', M2_VALUE, f"{M2_VALUE}<parameter", f"{M2_VALUE}y</parameter></invoke>",
 ]
 # fmt: on
 
@@ -524,9 +527,10 @@ def test_promise_7_total_on_soup(data, document, spice, options, finish_reason):
 
 # -- 8 -----------------------------------------------------------------------------------------------------------------
 
+MID = {"a": "string", "o": "object", "n": "integer"}
 ISOLATION_TOOLS = [
     {"name": "before", "parameters": {"properties": {"x": {"type": "string"}}}},
-    {"name": "mid", "parameters": {"properties": {"a": {"type": "string"}, "o": {"type": "object"}, "n": {"type": "integer"}}}},
+    {"name": "mid", "parameters": {"properties": {k: {"type": t} for k, t in MID.items()}}},
     {"name": "after", "parameters": {"properties": {"x": {"type": "string"}}}},
 ]
 
@@ -572,7 +576,9 @@ MALFORMED = {
         "no name": "<function=>\n</function>",
         "text instead of parameters": "<function=mid>oops</function>",
         "text before the first parameter": "<function=mid>\noops\n<parameter=a>\nv\n</parameter>\n</function>",
-        "one parameter twice": "<function=mid>\n<parameter=a>\nv\n</parameter>\n<parameter=a>\nw\n</parameter>\n</function>",
+        "one parameter twice": (
+            "<function=mid>\n<parameter=a>\nv\n</parameter>\n<parameter=a>\nw\n</parameter>\n</function>"
+        ),
         "a parameter without a name": "<function=mid>\n<parameter=>\nv\n</parameter>\n</function>",
         "broken JSON": '<function=mid>\n<parameter=o>\n{"a": \n</parameter>\n</function>',
         "a long value": f"<function=mid>\n<parameter=a>\n{'v' * 500}\n</parameter>\n</function>",
@@ -651,16 +657,17 @@ def test_promise_8_isolation_of_whole_answers(case, before, after):
         return
     if title in ("a call left open", "a lost parameter's end"):
         return  # its envelope's closing tag follows; N5: these tools do not declare the parameter, so it opens a pair
-    middle = _answer(dialect, [MALFORMED[dialect.name][title]], True)
-    tools = before.tools
-    whole = Document(dialect, before.start, tools, (*before.pieces, Piece(f"\n{middle}\n\n", "tag", "text"), *after.pieces))
-    alone = [said_by(part.decode(tools=tools)) for part in (before, after)]
+    middle = Piece(f"\n{_answer(dialect, [MALFORMED[dialect.name][title]], True)}\n\n", "tag", "text")
+    whole = Document(dialect, before.start, before.tools, (*before.pieces, middle, *after.pieces))
     events = whole.decode(limits=Limits(name=100, arguments=10**6))
     check_lifecycles(events)
-    said = [item for item in said_by(events) if not (isinstance(item, Call) and item.name in ("mid", "nobody", "m" * 500))]
-    assert [item for item in said if isinstance(item, Call)] == [
-        item for part in alone for item in part if isinstance(item, Call)
-    ]
+    calls = [item for item in said_by(events) if isinstance(item, Call) and item.name in NAMED]
+    alone = [said_by(part.decode(tools=before.tools)) for part in (before, after)]
+    assert calls == [item for said in alone for item in said if isinstance(item, Call)]
+
+
+NAMED = ("f", "get_weather", "a.b-c", "搜索", "str_replace_editor")
+"""The names of the calls in generated documents; those of the malformed ones are others."""
 
 
 # -- 9 -----------------------------------------------------------------------------------------------------------------
@@ -684,7 +691,7 @@ def counting() -> Iterator[Counter[str]]:
 
 
 class Copied(str):
-    """Text that counts the characters that are copied or searched in it: a slice of the rest at every tag is quadratic."""
+    """Text that counts the characters copied or searched in it: a slice of the rest at every tag is quadratic."""
 
     __slots__ = ()
     work = 0
@@ -874,3 +881,74 @@ def test_promise_10_any_string_without_a_closing_chain(text, more, dialect):
     body += f"{value}{dialect.margin}{dialect.argument_end}\n{dialect.call_end}\n"
     events = decode(f"{dialect.calls[0]}\n{body}{dialect.calls[1]}", dialect.name, tools=SOUP_TOOLS)
     assert [item for item in said_by(events) if isinstance(item, Call)] == [Call("f", {"a": value})]
+
+
+# -- N5, by the letter -------------------------------------------------------------------------------------------------
+
+STRUCTURE = re.compile(r"<minimax:tool_call>|</minimax:tool_call>|<invoke |</invoke>|<parameter |</parameter>")
+LAST_RESORT = re.compile(rf"\s*</invoke>(?:(?!{STRUCTURE.pattern}).)*</minimax:tool_call>\s*(?:\[e~\[|\Z)", re.DOTALL)
+"""*last resort*: the same chain, stray text included, and then nothing."""
+AFTER_CALL = ("<invoke ", "</minimax:tool_call>")
+
+
+def where_n5_ends(text: str, declared: set[str], own: str) -> int:
+    """Where the value at the start of ``text`` ends, when the stream ends with ``text``; -1 if it never does.
+
+    The rule as it is written, over the whole text at once. The call has no other parameter than ``own``.
+    """
+    depth = 0
+    for found in re.finditer(r"</parameter>|<parameter ([^<>\"']*(?:\"[^\"\n]*\"|'[^'\n]*')?[^<>\"']*)>", text):
+        if found[0] != "</parameter>":
+            name = re.search(r"name\s*=\s*[\"']?([^\"'\s]+)", found[1])
+            if name and (name[1] == own or name[1] not in declared):
+                depth += 1
+        elif depth:
+            if LAST_RESORT.match(text[found.end() :]):
+                return found.start()
+            depth -= 1
+        elif chain_is_right(text[found.end() :]):
+            return found.start()
+    return -1
+
+
+def chain_is_right(rest: str) -> bool:
+    """*chain* of N5."""
+    at = rest.lstrip()
+    if not at or any(tag.startswith(at) for tag in ("<parameter ", "</invoke>")):
+        return True  # at the end of the stream a chain that is right so far counts
+    if at.startswith("<parameter "):
+        return True
+    if not at.startswith("</invoke>"):
+        return False
+    at = at[len("</invoke>") :].lstrip()
+    if not at or at.startswith(AFTER_CALL) or any(tag.startswith(at) for tag in AFTER_CALL):
+        return True
+    tag = STRUCTURE.search(at)
+    return tag is None or tag[0] in AFTER_CALL
+
+
+# fmt: off
+N5_CRUMBS = [
+    "</parameter>", "</parameter>", "</parameter>\n</invoke>", "</parameter>\n</invoke>\n</minimax:tool_call>",
+    "</invoke>", "</minimax:tool_call>", "<minimax:tool_call>", '<invoke name="f">', '<parameter name="x">',
+    '<parameter name="b">', '<parameter name="a">', "<parameter name=x>", "x", " ", "\n", "<", "</", "<b>", '"',
+    "</par", "</inv", "[e~[", "<think>",
+]
+# fmt: on
+
+
+@given(st.lists(st.sampled_from(N5_CRUMBS), max_size=9).map("".join))
+@example('<parameter name="x"></parameter></parameter>')
+@example('<parameter name="x"></parameter>\n</invoke>\n</minimax:tool_call>')
+@example('<parameter name="x"></parameter>\n</invoke>\n</minimax:tool_call>\n[e~[\n')
+@example('</parameter>\n</invoke>\nstray\n<invoke name="f">')
+@example("</parameter>\n</invoke>\nstray\n</invoke>")
+def test_promise_10_a_value_ends_where_n5_says(value):
+    text = f'<minimax:tool_call>\n<invoke name="f">\n<parameter name="a">{value}'
+    end = where_n5_ends(value, {"a", "b", "o", "l", "n", "u", "z"}, "a")
+    values = [
+        event.value
+        for event in decode(text, tools=SOUP_TOOLS)
+        if isinstance(event, ArgumentValue) and (event.index, event.path) == (0, ("a",))
+    ]
+    assert values == ([] if end < 0 else [value[:end]])

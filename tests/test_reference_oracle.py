@@ -201,7 +201,8 @@ def test_the_reference_mode_does_not_wait_for_a_chain(answer):
 @pytest.mark.parametrize("kind", [*TYPES, None])
 def test_any_white_space_is_stripped(kind):
     """What ``str.strip`` calls white space, not only what JSON does."""
-    value = {"integer": "3", "number": "0.5", "boolean": "true", "object": '{"a": 1}', "array": "[1]"}.get(str(kind), "x")
+    samples = {"integer": "3", "number": "0.5", "boolean": "true", "object": '{"a": 1}', "array": "[1]"}
+    value = samples.get(str(kind), "x")
     for space in ("\u2003", "\xa0", "\x0c", "\x85", "\x1f"):
         text, tools, properties = invoke(f"{space}{value}{space}", kind)
         assert decoded([text], tools) == reference(text, properties)
@@ -220,7 +221,8 @@ def test_the_default_mode_gives_the_same_calls_where_no_white_space_is_stripped(
 
 def invoke(value: str, kind: str | None) -> tuple[str, list[dict[str, Any]], dict[str, Any]]:
     schema = {} if kind is None else {"type": kind}
-    text = f'<minimax:tool_call>\n<invoke name="f">\n<parameter name="k">{value}</parameter>\n</invoke>\n</minimax:tool_call>'
+    call = f'<invoke name="f">\n<parameter name="k">{value}</parameter>\n</invoke>'
+    text = f"<minimax:tool_call>\n{call}\n</minimax:tool_call>"
     return text, [{"name": "f", "parameters": {"properties": {"k": schema}}}], {"f": {"k": schema}}
 
 

@@ -103,6 +103,8 @@ RULES: list[tuple[str, str, dict[str, Any], list[Any]]] = [
     ("N5 self-closed", write('<parameter name="a"/>'), {}, ["~delimiter_in_value", ("write", {"content": '<parameter name="a"/>'})]),
     ("N5 last resort", write('say <parameter name="x">'), {},
      ["~delimiter_in_value", ("write", {"content": 'say <parameter name="x">'}, "untrusted")]),
+    ("N5 no last resort for an answer that was cut", write('say <parameter name="x">'), {"finish_reason": "length"},
+     [("write", "unclosed_parameter")]),
     ("N5 stray text behind the call", write("a").replace(CLOSE, f"stray\n{CLOSE}"), {},
      [("write", {"content": "a"}), "~text_in_envelope"]),
     ("N5 blanks beyond any wait", write("a</parameter>" + " " * 1100 + "b"), {},

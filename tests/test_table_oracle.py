@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from contextlib import suppress
 from functools import cache
 
 import pytest
@@ -350,7 +351,7 @@ REFUSED = {
         r"unbounded nesting.*'(call|argument)'",
     ),
     "unbounded nesting through a helper": (
-        HEAD + 'call: "<c" NAME* ">" _item* "</c"\n_item: argument | "(" _item ")"\nargument: "<p" KEY* ">" VALUE* "</p"',
+        HEAD + 'call: "<c" NAME* ">" _item* "</c"\n_item: argument | "(" _item ")"\nargument: "<p" VALUE* "</p"',
         r"unbounded nesting.*'_item'",
     ),
     "a list that grows at its left": (
@@ -421,7 +422,10 @@ REFUSED = {
     "broken syntax": (HEAD + 'call: "<c" NAME* ">" ("</c"', "broken"),
     "an undefined rule": (HEAD + 'call: "<c" NAME* ">" _other "</c"', "_other"),
     "an undefined terminal": (HEAD + 'call: "<c" NAME* OTHER ">" "</c"', "OTHER"),
-    "a rule that can never be closed": (HEAD + 'call: "<c" NAME* ">" VALUE*', "never be closed|ambiguous|onflict|ollision|two kinds"),
+    "a rule that can never be closed": (
+        HEAD + 'call: "<c" NAME* ">" VALUE*',
+        "never be closed|ambiguous|onflict|ollision|two kinds",
+    ),
     "a call whose end never comes": (
         'start: TEXT* call\ncall: "<c" NAME* _loop\n_loop: ">" _loop',
         "never be closed|unbounded nesting",
@@ -441,17 +445,15 @@ REFUSED = {
 @pytest.mark.parametrize("title", REFUSED)
 def test_what_cannot_be_streamed_is_refused(title):
     source, message = REFUSED[title]
-    declared = "" if title in ("no start",) else TAIL
+    declared = "" if title == "no start" else TAIL
     with pytest.raises(GrammarError, match=message if message != "broken" else "(?i)unexpected|expected|line"):
         compile_grammar(source + declared, "mine")
 
 
 @pytest.mark.parametrize("title", REFUSED)
 def test_the_message_names_the_grammar(title):
-    try:
+    with pytest.raises(GrammarError, match=r"^grammar 'mine'"):
         compile_grammar(REFUSED[title][0] + TAIL, "mine")
-    except GrammarError as error:
-        assert "'mine'" in str(error)
 
 
 @given(st.data())
@@ -472,9 +474,5 @@ def test_a_broken_file_never_raises_anything_but_a_grammar_error(data):
             case "swap":
                 other = data.draw(st.integers(0, len(lines) - 1))
                 lines[at], lines[other] = lines[other], lines[at]
-    try:
-        table = compile_grammar("".join(lines), "broken")
-    except GrammarError as error:
-        assert "'broken'" in str(error)
-    else:
-        assert table.states
+    with suppress(GrammarError):
+        assert compile_grammar("".join(lines), "broken").states

@@ -1,7 +1,7 @@
 """E1 to E3: every document, cut behind every character, with every finish reason.
 
-A document of the tests knows for each of its pieces where the stream stands behind it, so the position of a cut, and with
-it the code that E1 wants, come from the renderer and not from the library.
+A document of the tests knows for each of its pieces where the stream stands behind it, so the position of a cut, and
+with it the code that E1 wants, come from the renderer and not from the library.
 """
 
 from __future__ import annotations
@@ -97,7 +97,8 @@ def cut_everywhere(document: Document) -> Iterator[Cut]:
             place = piece.place
             if whole and piece.kind == "tag" and piece.text == closer:
                 count += 1
-            doubtful = piece.kind == "value" and re.search(rf"{document.dialect.argument_end}\s*(<[^>]*)?$", piece.text[:size])
+            chain = rf"{document.dialect.argument_end}\s*(<[^>]*)?$"
+            doubtful = piece.kind == "value" and re.search(chain, piece.text[:size])
             yield Cut(document, at, DOUBTFUL if doubtful else place, "", document.calls[:count])
 
 
@@ -111,7 +112,13 @@ def check_cut(cut: Cut, finish_reason: str | None) -> None:
     last = events[-1]
     assert isinstance(last, Ended)
     assert last.finish_reason == finish_reason
-    finished = [Call(e.call.name, e.call.arguments) for e in events if isinstance(e, ToolCallFinished)]
+    sealed = [event.call for event in events if isinstance(event, ToolCallFinished)]
+    if cut.place == "value" and len(sealed) > len(cut.sealed) and finish_reason != "length":
+        # N5, last resort: a quoted call at the very end cannot be told from the call's own end.
+        assert cut.text.rstrip().endswith(cut.document.dialect.calls[1])
+        assert not sealed.pop().trusted
+        return
+    finished = [Call(call.name, call.arguments) for call in sealed]
     assert finished == cut.sealed, "E2, E3: what was closed is sealed, and nothing else"
     errors = errors_of(events)
     deviations = [event.deviation.code for event in events if isinstance(event, Deviated)]
@@ -301,6 +308,18 @@ def test_e2_a_call_that_waits_for_its_chain(rest, finish_reason):
     last = events[-1]
     assert isinstance(last, Ended)
     assert last.clean == (finish_reason != "length")
+
+
+@pytest.mark.parametrize("finish_reason", ["length", "error"])
+def test_e3_a_file_cut_behind_a_quoted_call_is_never_sealed(finish_reason):
+    """N5's last resort is a guess about an answer that ended, not about one that was cut (promise 5)."""
+    quoted = f'{HEAD}<parameter name="x">v</parameter>\n</invoke>\n</minimax:tool_call>\n'
+    text = f"{VALUE}How to call:\n{quoted}"
+    decoder = NativeDecoder(tools=SOUP_TOOLS)
+    events = decoder.feed(text) + decoder.close(finish_reason)
+    assert decoder.calls == []
+    (error,) = errors_of(events)
+    assert error.code is (ErrorCode.UNCLOSED_PARAMETER if finish_reason == "length" else ErrorCode.STREAM_INTERRUPTED)
 
 
 @pytest.mark.parametrize("finish_reason", REASONS)

@@ -38,11 +38,12 @@ def past_space(buffer: str, start: int) -> int:
 class Chains:
     """The chains of one scanner. Holds no text."""
 
-    __slots__ = ("_plans", "_structure", "stall")
+    __slots__ = ("_plans", "_structure", "cut_short", "stall")
 
     def __init__(self, table: Table, plans: tuple[Plan, ...]) -> None:
         self._plans = plans
         self._structure = structure(table)
+        self.cut_short = False  # the answer is known to have been cut: its end is no last resort
         self.stall: Stall | None = None  # of the last answer, if it was WAIT at the beginning of a tag
 
     def judge(self, closer: Tag, buffer: str, end: int, final: bool, last: bool) -> Answer:
@@ -96,7 +97,9 @@ class Chains:
     def _end_of_answer(self, plan: Plan, buffer: str, at: int, final: bool) -> Answer:
         """Last resort: nothing but the end of the stream or the end-of-turn marker may follow."""
         if at == len(buffer):
-            return _LAST_RESORT if final else _WAIT
+            if not final:
+                return _WAIT
+            return _DATA if self.cut_short else _LAST_RESORT
         match = plan.match(buffer, at)
         if match is not None:
             return _LAST_RESORT if plan.tags[match[0]].terminal == "END_OF_TURN" else _DATA

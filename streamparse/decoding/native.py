@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable
 from typing import Any, Literal
 
 from streamparse.decoding.answer import Answer, IdFactory
-from streamparse.decoding.endings import end
+from streamparse.decoding.endings import CUT_SHORT, end
 from streamparse.decoding.guards import PayloadGuard
 from streamparse.decoding.parameters import Parameters
 from streamparse.decoding.pieces import BLOCK
@@ -162,6 +162,8 @@ class NativeDecoder:
         self._closed = True
         answer, report = self._answer, self._report
         answer.closing, answer.finish_reason = True, finish_reason
+        if finish_reason in CUT_SHORT:
+            self._scanner.cut_short()
         events = report.begin()
         cut = ""
         while (lexeme := self._scanner.pull(True)) is not None:

@@ -141,6 +141,11 @@ class Scanner:
         """How many characters have been handed on."""
         return self._base + self._shown
 
+    def cut_short(self) -> None:
+        """The answer was cut: its end is no last resort (N5) for a value."""
+        if self._chains is not None:
+            self._chains.cut_short = True
+
     def pass_over(self, length: int) -> None:
         """Note that a plain chunk was taken without a feed."""
         self._base += length
