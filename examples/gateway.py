@@ -1,6 +1,6 @@
 """Put a model that writes M2 text behind an OpenAI-style interface: text in, `chat.completion.chunk` objects out.
 
-    python examples/gateway.py
+python examples/gateway.py
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Show a file while the model writes it, and run nothing that was cut.
 
-    python examples/watch_a_file_grow.py
+python examples/watch_a_file_grow.py
 """
 
 from __future__ import annotations

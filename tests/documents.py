@@ -10,7 +10,7 @@ import json
 import re
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
-from typing import Any, Literal
+from typing import Any, Literal, TypeAlias
 
 from hypothesis import strategies as st
 from hypothesis.strategies import SearchStrategy
@@ -86,6 +86,9 @@ DIALECTS = (M2, HERMES, QWEN)
 
 # -- documents ---------------------------------------------------------------------------------------------------------
 
+Start: TypeAlias = Literal["text", "reasoning"]
+STARTS: SearchStrategy[Start] = st.sampled_from(("text", "reasoning"))
+
 Place = Literal["text", "reasoning", "envelope", "envelope with calls", "name", "call", "key", "value", "payload"]
 
 
@@ -112,7 +115,7 @@ class Document:
     """An answer of a model. ``said`` is what it means: ``("text", …)``, ``("reasoning", …)`` and calls, in order."""
 
     dialect: Dialect
-    start: Literal["text", "reasoning"]
+    start: Start
     tools: list[dict[str, Any]] | None
     pieces: tuple[Piece, ...]
     said: tuple[tuple[str, str] | Call, ...] = ()
@@ -474,7 +477,7 @@ def documents(
     dialect: Dialect | None = None,
     *,
     with_tools: bool | None = None,
-    start: str | None = None,
+    start: Start | None = None,
     min_calls: int = 0,
     max_calls: int = 3,
     max_envelopes: int = 2,
@@ -482,12 +485,12 @@ def documents(
 ) -> Document:
     """Well-formed documents, with what they mean."""
     dialect = dialect or draw(st.sampled_from(DIALECTS))
-    start = start or draw(st.sampled_from(["text", "reasoning"]))
+    begins = draw(STARTS) if start is None else start
     tools, kinds = draw(tool_sets())
     typed = draw(st.booleans()) if with_tools is None else with_tools
     writer = _Writer(dialect)
-    if start == "reasoning" or draw(st.booleans()):
-        writer.reasoning(draw(thoughts(dialect)), opened=start == "reasoning")
+    if begins == "reasoning" or draw(st.booleans()):
+        writer.reasoning(draw(thoughts(dialect)), opened=begins == "reasoning")
     envelopes = draw(st.integers(1 if min_calls else 0, max_envelopes))
     after_text = False
     if draw(st.booleans()) or not envelopes:
@@ -507,7 +510,7 @@ def documents(
     if end_of_turn and draw(st.booleans()):
         writer.add(dialect.end_of_turn, "tag", "text")
         writer.add("\n", "space", "text")
-    return Document(dialect, start, tools if typed else None, tuple(writer.pieces), tuple(writer.said))
+    return Document(dialect, begins, tools if typed else None, tuple(writer.pieces), tuple(writer.said))
 
 
 @st.composite
@@ -644,7 +647,7 @@ def soups(draw: st.DrawFn, dialect: Dialect | None = None, *, max_size: int = 14
     dialect = dialect or draw(st.sampled_from(DIALECTS))
     parts = draw(st.lists(st.sampled_from(fragments(dialect)), max_size=max_size))
     tools = draw(st.sampled_from([None, SOUP_TOOLS]))
-    start: Literal["text", "reasoning"] = draw(st.sampled_from(["text", "reasoning"]))
+    start = draw(STARTS)
     return Document(dialect, start, tools, tuple(Piece(part, "soup", "text") for part in parts))
 
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 from importlib.resources import files
-from typing import Any
+from typing import Any, Literal
 
 import pytest
 
@@ -33,7 +33,8 @@ CASES = [pytest.param(case, id=case["id"]) for family in FAMILIES for case in fi
 
 
 def run(case: dict[str, Any]) -> list[Event]:
-    start = "reasoning" if case.get("generation_prompt", "").rstrip().endswith("<think>") else "text"
+    resumed = case.get("generation_prompt", "").rstrip().endswith("<think>")
+    start: Literal["text", "reasoning"] = "reasoning" if resumed else "text"
     finish_reason = "length" if "truncated" in case["tags"] else "stop"
 
     def decode(chunks: list[str]) -> list[Event]:

@@ -1,15 +1,16 @@
-"""The faults that people reported of other systems, native text: every case of ``../shared/cases`` that this wire can read.
+"""The faults that people reported of other systems, native text: every case of ``../shared/cases`` that this wire can
+read.
 
-The cases state facts; the codes are proposals of their author. ``CODES`` maps them to the codes of the semantics, and where
-a numbered rule decides otherwise than a case, ``RULED`` names the rule, says why, and gives what the rule wants.
-"""
+The cases state facts; the codes are proposals of their author. ``CODES`` maps them to the codes of the semantics, and
+where a numbered rule decides otherwise than a case, ``RULED`` names the rule, says why, and gives what the rule
+wants."""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Literal
 
 import pytest
 
@@ -69,8 +70,8 @@ RULED = {
     ),
     "B010": Ruled(
         "N2",
-        "the line break before an envelope and the white space behind it belong to the format, so the two texts are events "
-        "of their own without line breaks at their ends",
+        "the line break before an envelope and the white space behind it belong to the format, so the two texts are "
+        "events of their own without line breaks at their ends",
         {"content_stripped": "Checking.Done."},
     ),
     "B030": Ruled(
@@ -138,7 +139,7 @@ def decode_case(case: dict[str, Any]) -> Result:
     given = case["input"]
     text = "".join(given["chunks"]) if given["type"] == "text_chunks" else given["text"]
     expected = case["expected"]
-    start = "reasoning" if "reasoning" in expected.get("initial_state", "") else "text"
+    start: Literal["text", "reasoning"] = "reasoning" if "reasoning" in expected.get("initial_state", "") else "text"
 
     def run(chunks: list[str]) -> list[Event]:
         decoder = NativeDecoder("minimax_m2", tools=case.get("tools"), start=start)

@@ -52,7 +52,7 @@ def test_unknown_dialect_names_the_known():
 def test_a_broken_grammar_names_the_file_and_the_place(tmp_path):
     file = tmp_path / "mine.lark"
     file.write_text("start: (TEXT | calls)*\n%declare TEXT\n")
-    with pytest.raises(GrammarError, match="mine.*calls"):
+    with pytest.raises(GrammarError, match=r"mine.*calls"):
         NativeDecoder(str(file))
 
 

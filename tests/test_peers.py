@@ -1,10 +1,11 @@
-"""The test inputs of other parsers for this format, with what they expect. ``DIFFERENT`` names the rule where we do not."""
+"""The test inputs of other parsers for this format, with what they expect. ``DIFFERENT`` names the rule where we do
+not."""
 
 from __future__ import annotations
 
 import json
 import re
-from typing import Any
+from typing import Any, Literal
 
 import pytest
 
@@ -59,7 +60,7 @@ def starts_in_reasoning(case: dict[str, Any]) -> bool:
 
 
 def decode(case: dict[str, Any]) -> list[Event]:
-    start = "reasoning" if starts_in_reasoning(case) else "text"
+    start: Literal["text", "reasoning"] = "reasoning" if starts_in_reasoning(case) else "text"
 
     def run(chunks: list[str]) -> list[Event]:
         decoder = NativeDecoder("minimax_m2", tools=case["tools"], start=start)

@@ -117,21 +117,23 @@ def whole_input(log: list[LexemeAt], text: str) -> None:
 def test_promise_2_nothing_lost_by_the_scanner(data, document, chains, bare):
     start = "resumed" if document.start == "reasoning" else "start"
     scanner = Recorder(load(document.dialect.name), start, chains=chains, bare=bare)
-    scanner.log = []
-    for chunk in data.draw(chunkings(document.text)):
-        for _ in scanner.feed(chunk):
+    log: list[LexemeAt] = []
+    with mock.patch.object(Recorder, "log", log):
+        for chunk in data.draw(chunkings(document.text)):
+            for _ in scanner.feed(chunk):
+                pass
+        for _ in scanner.close():
             pass
-    for _ in scanner.close():
-        pass
-    whole_input(scanner.log, document.text)
+    whole_input(log, document.text)
 
 
 @given(st.data(), any_documents(), OPTIONS)
 def test_promise_2_nothing_lost_with_the_decoder_s_guards(data, document, options):
     chunks = data.draw(chunkings(document.text))
-    with mock.patch.object(native, "Scanner", Recorder), mock.patch.object(Recorder, "log", []) as log:
+    log: list[LexemeAt] = []
+    with mock.patch.object(native, "Scanner", Recorder), mock.patch.object(Recorder, "log", log):
         document.run(chunks, **options)
-        whole_input(log, document.text)
+    whole_input(log, document.text)
 
 
 WORD = re.compile(r"q\d+z")
@@ -183,6 +185,19 @@ def test_promise_2_nothing_lost_in_the_events(document, options, finish_reason):
     told = str(document.decode(finish_reason, **options))
     missing = set(WORD.findall(document.text)) - set(WORD.findall(told))
     assert not missing
+
+
+@given(st.data(), documents(min_calls=1) | any_documents(), FINISH_REASONS)
+def test_promise_2_the_raw_text_of_a_failed_call_is_as_it_came(data, document, finish_reason):
+    """In order, without a gap: from the call's opening tag on, in one piece of the input."""
+    decoder = document.decoder()
+    text = document.text[: data.draw(st.integers(0, len(document.text)))]
+    for chunk in [*data.draw(chunkings(text)), None]:
+        for event in decoder.close(finish_reason) if chunk is None else decoder.feed(chunk):
+            if isinstance(event, ToolCallStarted) and chunk is not None:
+                assert decoder.partial(event.index).name == event.name
+            if isinstance(event, ToolCallFailed):
+                assert event.call.raw in text
 
 
 # -- 3 -----------------------------------------------------------------------------------------------------------------

@@ -1,4 +1,4 @@
-"""One example or two for each numbered rule of native text (N) and of the end (E), in any chunking. See docs/semantics.md."""
+"""One example or two for each numbered rule of native text (N) and of the end (E). See docs/semantics.md."""
 
 from __future__ import annotations
 
@@ -24,7 +24,9 @@ STRING = {"type": "string"}
 TOOLS = [
     {
         "name": "write",
-        "parameters": {"properties": {"path": STRING, "content": STRING, "n": {"type": "integer"}, "o": {"type": "object"}}},
+        "parameters": {
+            "properties": {"path": STRING, "content": STRING, "n": {"type": "integer"}, "o": {"type": "object"}}
+        },
     },
     {"name": "now", "parameters": {"properties": {}}},
 ]

@@ -71,12 +71,13 @@ class JsonDecoder(Words):
     behind it.
 
     Options: ``index`` and ``path`` go into the events (``path`` stands before each path); ``offset`` is added to the
-    offsets of errors and deviations, for a text that stands in a larger one; ``repair`` is the tier of tolerance (J5, ``streamparse.decoding.repair``); ``root`` says what the value may be: an ``"object"``, a
-    ``"container"`` (an object or an array), or ``"any"`` value.
+    offsets of errors and deviations, for a text that stands in a larger one; ``repair`` is the tier of tolerance (J5,
+    ``streamparse.decoding.repair``); ``root`` says what the value may be: an ``"object"``, a ``"container"`` (an
+    object or an array), or ``"any"`` value.
 
-    Attributes: ``error`` (None, or what is wrong), ``deviations`` (what was repaired), ``in_string`` (the text so far ends inside a string), ``spans``
-    (start and end in the input, per complete member of the root object), ``start`` and ``end`` of the root value.
-    """
+    Attributes: ``error`` (None, or what is wrong), ``deviations`` (what was repaired), ``in_string`` (the text so far
+    ends inside a string), ``spans`` (start and end in the input, per complete member of the root object), ``start``
+    and ``end`` of the root value."""
 
     __slots__ = ("_fenced", "_kind")
 

@@ -16,6 +16,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cache
+from itertools import pairwise
 from pathlib import Path as FilePath
 
 from lark import Lark
@@ -308,7 +309,7 @@ class _Compiler:
         for text, name in tags:
             if self.ignore and not opaque and text[0].isspace():
                 self._refuse(f"tag {text!r} ({name}) begins with white space, where white space is ignored")
-        for (text, name), (longer, other) in zip(tags, tags[1:], strict=False):
+        for (text, name), (longer, other) in pairwise(tags):
             if longer.startswith(text):
                 self._refuse(f"tag {text!r} ({name}) begins tag {longer!r} ({other}) in the same place")
 
