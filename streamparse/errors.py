@@ -1,4 +1,5 @@
-"""Exceptions. Decoding never raises on input; these say that the *caller* (or a file of theirs) is wrong.
+"""Exceptions. Decoding never raises on input; these say that the *caller* (or a file of theirs) is wrong, or, below
+``TransportError``, that the *stream* is.
 
 ::
 
@@ -8,7 +9,10 @@
     │   ├── UnknownDialectError
     │   └── MissingExtraError  an optional dependency is not installed
     ├── GrammarError           a .lark file that cannot be read or cannot be streamed
-    └── ToolDefinitionError    a tool definition that has no name, or whose schema is no schema
+    ├── ToolDefinitionError    a tool definition that has no name, or whose schema is no schema
+    └── TransportError         the answer did not arrive as it should have
+        ├── EventTooLargeError      an event of an event stream is larger than the bound
+        └── StreamInterruptedError  the stream ended where it must not end
 
 Any other exception that leaves the library is a bug.
 """
@@ -43,3 +47,16 @@ class GrammarError(StreamparseError, ValueError):
 
 class ToolDefinitionError(StreamparseError, ValueError):
     """A tool definition that cannot be used. The message names the tool's position in the list and what is missing."""
+
+
+class TransportError(StreamparseError):
+    """The answer did not arrive as it should have. What was decoded before stays valid."""
+
+
+class EventTooLargeError(TransportError):
+    """An event of an event stream is larger than the bound. The message names the bound and quotes the start of the
+    line."""
+
+
+class StreamInterruptedError(TransportError):
+    """The stream ended inside an event, or its connection broke. The message quotes the start of what was cut."""

@@ -17,6 +17,7 @@ from __future__ import annotations
 
 from enum import StrEnum
 from json import dumps as _json_dumps
+from json import loads as _json_loads
 from typing import Any, TypeAlias
 
 import msgspec
@@ -59,6 +60,8 @@ class ErrorCode(StrEnum):
     NOT_AN_OBJECT = "not_an_object"  # J3
     LIMIT_EXCEEDED = "limit_exceeded"
     STREAM_INTERRUPTED = "stream_interrupted"  # E4, C6
+    PROVIDER_ERROR = "provider_error"  # C8: the stream itself carried an error
+    MISSING_CALL = "missing_call"  # C8: the finish reason promises calls, and none came
 
 
 class DeviationCode(StrEnum):
@@ -81,6 +84,19 @@ class DeviationCode(StrEnum):
     TYPE_MISMATCH = "type_mismatch"  # T6
     UNKNOWN_TOOL = "unknown_tool"  # T7
     REPAIRED = "repaired"  # J5, with its tier
+    MISSING_ID = "missing_id"  # C4
+    REPEATED_ID = "repeated_id"  # C4
+    LATE_FRAGMENT = "late_fragment"  # C5: for a call that has ended
+    REPEATED_ARGUMENTS = "repeated_arguments"  # C5: the same text, whole, once more
+    ARGUMENTS_NOT_TEXT = "arguments_not_text"  # C7
+    REPEATED_CALL = "repeated_call"  # C9: a call in the text came again as a structured one
+    ORPHAN_FRAGMENT = "orphan_fragment"  # C2: without id and name, on an unused index; it went to the only open call
+    ORPHAN_CLOSER = "orphan_closer"  # C9: the text begins with the end of a reasoning that came in its own field
+    NAME_TRIMMED = "name_trimmed"  # C3: white space around a name
+    CONFLICTING_NAME = "conflicting_name"  # C3: another name, after the arguments had begun
+    EMPTY_CALL = "empty_call"  # C3: an entry in which neither a name nor arguments ever came
+    EMPTY_ARGUMENTS = "empty_arguments"  # C6: {} in an answer that was cut: perhaps nothing had been written yet
+    OTHER_CHOICE = "other_choice"  # C1: the stream holds a choice that this decoder does not read
 
 
 _REPRESENTATION_ERRORS = frozenset(
@@ -100,6 +116,7 @@ _REPRESENTATION_DEVIATIONS = frozenset(
         DeviationCode.COERCED,
         DeviationCode.TYPE_MISMATCH,
         DeviationCode.REPAIRED,
+        DeviationCode.ARGUMENTS_NOT_TEXT,
     }
 )
 _SCHEMA_DEVIATIONS = frozenset({DeviationCode.UNDECLARED_ARGUMENT, DeviationCode.UNKNOWN_TOOL})
@@ -280,12 +297,23 @@ _decoder: msgspec.json.Decoder[Event] = msgspec.json.Decoder(Event)
 
 def dumps(event: Event) -> str:
     """One line of a JSON Lines log (no line break at its end)."""
-    return json_text(msgspec.to_builtins(event))
+    builtins = msgspec.to_builtins(event)
+    line = json_text(builtins)
+    try:
+        line.encode()
+    except UnicodeEncodeError:  # a lone surrogate, which only an escape can carry
+        return _json_dumps(builtins)
+    return line
 
 
 def loads(line: str | bytes) -> Event:
     """The event that ``dumps`` wrote. Raises ``msgspec.DecodeError`` for anything else."""
-    return _decoder.decode(line)
+    try:
+        return _decoder.decode(line)
+    except msgspec.DecodeError:
+        if b"\\ud" not in (line.encode() if isinstance(line, str) else line).lower():
+            raise
+        return msgspec.convert(_json_loads(line), Event)  # msgspec refuses lone surrogates
 
 
 def json_text(value: Any) -> str:

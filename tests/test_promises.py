@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import gc
 import itertools
 import re
 import sys
+import tracemalloc
 from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -34,7 +36,7 @@ from streamparse.decoding import native
 from streamparse.decoding.grammar import load
 from streamparse.decoding.native import decode
 from streamparse.decoding.scanner import LOST, NOTE, SPACE, TAG, Kind, Lexeme, Scanner
-from streamparse.limits import LOOKAHEAD
+from streamparse.limits import EXCERPT, LOOKAHEAD
 
 from .chunks import check_chunking, join
 from .documents import (
@@ -75,6 +77,51 @@ def test_promise_1_chunking(document, options, finish_reason):
 @given(soups(max_size=8), OPTIONS, FINISH_REASONS)
 def test_promise_1_chunking_of_soup(document, options, finish_reason):
     check_chunking(lambda chunks: document.run(chunks, finish_reason, **options), document.text)
+
+
+# fmt: off
+AT_THE_BOUNDS: dict[str, Callable[[int], str]] = {
+    "space behind a closing tag": lambda n: f"{VALUE}</parameter>{' ' * n}</invoke>\n</minimax:tool_call>",
+    "space, and no tag": lambda n: f"{VALUE}</parameter>{' ' * n}x{END}",
+    "space behind a call": lambda n: f"{VALUE}</parameter></invoke>{' ' * n}</minimax:tool_call>",
+    "space in two places": lambda n: f"{VALUE}</parameter>{' ' * 500}</invoke>{' ' * (n - 500)}{OVER}{END}",
+    "text behind a call": lambda n: f"{VALUE}</parameter></invoke>{'x' * n}</minimax:tool_call>{END}",
+    "text, and a call": lambda n: f"{VALUE}</parameter></invoke>{'x' * n}<invoke name=f></invoke>{OVER}{END}",
+    "text, and a parameter": lambda n: f'{VALUE}</parameter></invoke>{"x" * n}<parameter name="q">{END}',
+    "text, and the end": lambda n: f"{VALUE}</parameter></invoke>{'x' * n}",
+    "last resort": lambda n: f'{VALUE}<parameter name="q">{END}{" " * n}',
+    "last resort, and a marker": lambda n: f'{VALUE}<parameter name="q">{END}{" " * n}[e~[',
+    "an opener in a line": lambda n: f"x<minimax:tool_call>{' ' * n}<invoke name=f></invoke></minimax:tool_call>",
+    "an opener in a line, and text": lambda n: f"x<minimax:tool_call>{' ' * n}y",
+    "an opener in a line, and the end": lambda n: f"x<minimax:tool_call>{' ' * n}",
+    "a name": lambda n: f'<minimax:tool_call><invoke name="{"m" * n}"></invoke></minimax:tool_call>',
+    "signs in a quoted name": lambda n: f'<minimax:tool_call><invoke name="{">" * n}"></invoke></minimax:tool_call>',
+    "a quote that is closed": lambda n: f'<minimax:tool_call><invoke name="f>{"m" * n}"></invoke></minimax:tool_call>',
+    "a quote that is not": lambda n: f'<minimax:tool_call><invoke name="f>{"m" * n}\n</invoke></minimax:tool_call>',
+    "an inner name": lambda n: f'{VALUE}<parameter name="{"q" * n}">{END}{END}',
+    "signs in an inner name": lambda n: f'{VALUE}<parameter name="{">" * n}">{END}{END}',
+}
+# fmt: on
+VALUE = '<minimax:tool_call>\n<invoke name="f">\n<parameter name="a">v'
+OVER = "</minimax:tool_call>"
+END = f"</parameter>\n</invoke>\n{OVER}"
+
+
+@pytest.mark.parametrize("title", AT_THE_BOUNDS)
+def test_promise_1_chunking_at_the_bounds(title):
+    """Where waiting ends (N4, N5): one character more or less, in chunks of any size."""
+    for length in (*range(1_005, 1_030), 2_048):
+        text = AT_THE_BOUNDS[title](length)
+        whole = run_m2([text])
+        for size in (1, 7, 64):
+            assert run_m2([text[at : at + size] for at in range(0, len(text), size)]) == whole
+
+
+def run_m2(chunks: list[str]) -> list[Event]:
+    """The joined events of an answer of M2."""
+    decoder = NativeDecoder("minimax_m2", tools=SOUP_TOOLS)
+    events = [event for chunk in chunks for event in decoder.feed(chunk)]
+    return join(events + decoder.close("stop"))
 
 
 # -- 2 -----------------------------------------------------------------------------------------------------------------
@@ -161,7 +208,9 @@ def worded(draw: st.DrawFn) -> Document:
     document = draw(documents(max_calls=2))
     pieces = list(words(document).pieces)
     for number in range(draw(st.integers(0, 4))):
-        at = draw(st.integers(0, max(0, len(pieces) - 1)))
+        if not pieces:
+            break
+        at = draw(st.integers(0, len(pieces) - 1))
         match draw(st.sampled_from(["word", "delete tag", "double tag", "swap", "cut tag", "truncate"])):
             case "word":
                 pieces.insert(at, Piece(f" q{900 + number}z ", "garbage", "text"))
@@ -495,8 +544,23 @@ def check_lifecycles(events: list[Event]) -> None:
     assert len({call.id for call in started.values()}) == len(started)
     last = events[-1]
     assert isinstance(last, Ended)
-    if any(isinstance(event, ToolCallFailed | Failed) for event in events):
-        assert not last.clean
+    failed = any(isinstance(event, ToolCallFailed | Failed) for event in events)
+    assert not (failed and last.clean)
+    assert failed or last.clean or last.finish_reason in ("length", "error")
+    check_bounds(events)
+
+
+def check_bounds(events: list[Event]) -> None:
+    """Errors and deviations quote a bounded piece of the input."""
+    for event in events:
+        if isinstance(event, ToolCallFailed | Failed):
+            assert len(event.error.excerpt) <= EXCERPT
+            assert event.error.offset >= 0
+            assert len(event.error.message) <= 10 * EXCERPT
+        elif isinstance(event, Deviated):
+            assert len(event.deviation.detail) <= EXCERPT
+            assert len(event.deviation.found) <= EXCERPT
+            assert event.deviation.offset >= 0
 
 
 @given(any_documents(), OPTIONS, FINISH_REASONS)
@@ -842,6 +906,56 @@ def test_promise_9_what_is_held_back_is_bounded(title, size):
         assert len(decoder._scanner._buffer) <= bound
 
 
+TIGHT = Limits(name=100, arguments=1_000, depth=4, calls=3, parameters=3)
+ENDLESS: dict[str, tuple[str, Callable[[int], str]]] = {
+    "a string": (M2_STRING, lambda n: f"{n:064}"),
+    "a JSON string": (M2_OBJECT, lambda n: f"{n:064}"),
+    "a JSON array": (M2_STRING.replace('"a"', '"l"') + "[1", lambda n: f", {n}"),
+    "an integer": (M2_STRING.replace('"a"', '"n"'), lambda n: f"{n:064}"),
+    "a union": (M2_STRING.replace('"a"', '"u"'), lambda n: f"{n:064}"),
+    "an undeclared value": (M2_STRING.replace('"a"', '"x"') + "{", lambda n: f"{n:064}"),
+    "a tool's name": ('<minimax:tool_call>\n<invoke name="', lambda n: f"{n:064}"),
+    "a parameter's name": (M2_STRING + '</parameter><parameter name="', lambda n: f"{n:064}"),
+    "attributes": ("<minimax:tool_call>\n<invoke ", lambda n: f"x{n:064}=1 "),
+    "calls": ("<minimax:tool_call>\n", lambda n: f'<invoke name="f{n:064}"></invoke>\n'),
+    "calls without a name": ("<minimax:tool_call>\n", lambda n: f'<invoke x="f{n:064}"></invoke>\n'),
+    "calls in reasoning": ("<think>\n<minimax:tool_call>", lambda n: f'<invoke name="f{n:064}"></invoke>\n'),
+    "parameters": ("<minimax:tool_call>\n<invoke name=g>", lambda n: f'<parameter name="x{n:064}"></parameter>'),
+    "one parameter": ("<minimax:tool_call>\n<invoke name=g>", lambda n: f'<parameter name="x">{n:1}</parameter>'),
+    "one parameter, always equal": (
+        "<minimax:tool_call>\n<invoke name=g>",
+        lambda n: '<parameter name="x"></parameter>' + "\n" * (n % 7),
+    ),
+    "lost parameters": (M2_STRING, lambda n: f'<parameter name="b">{n:064}'),
+    "quoted parameters": (M2_STRING, lambda n: f'<parameter name="x{n:064}">'),
+    "text in an envelope": ("<minimax:tool_call>", lambda n: f"{n:064}"),
+    "text in a call": ('<minimax:tool_call>\n<invoke name="f">', lambda n: f"{n:064}"),
+    "lines in a call": ('<minimax:tool_call>\n<invoke name="f">', lambda n: " " * (50 + n % 15) + "\n"),
+    "text behind a role marker": ("x]~b]", lambda n: f"{n:064}"),
+    "text": ("", lambda n: f"{n:064}"),
+    "reasoning": ("<think>", lambda n: f"{n:064}"),
+}
+
+
+@pytest.mark.parametrize("title", ENDLESS)
+def test_promise_9_nothing_is_kept_behind_a_bound(title):
+    """A stream that runs away costs no memory."""
+    head, unit = ENDLESS[title]
+    decoder = NativeDecoder("minimax_m2", tools=SOUP_TOOLS, limits=TIGHT)
+    decoder.feed(head)
+    for number in range(1_500):
+        decoder.feed(unit(number))
+    tracemalloc.start()
+    try:
+        for number in range(1_500, 6_000):
+            decoder.feed(unit(number))
+        gc.collect()
+        grown, _ = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert grown < 30_000
+
+
 def longest_tag(name: str) -> int:
     return max(len(tag.text) for state in load(name).states for tag in (*state.tags, *state.mentions))
 
@@ -881,6 +995,33 @@ def test_promise_10_no_markup_in_text(dialect, data):
     told = "".join(event.text for event in document.decode() if isinstance(event, Text | Reasoning))
     for tag in dialect.tags:
         assert told.count(tag) == said.count(tag)
+
+
+LAYOUT = st.text(" \n\t\r\x0b\x0c\u2003", max_size=8)
+INSIDE = ("envelope", "envelope with calls", "call")
+
+
+@given(st.data(), documents(min_calls=1))
+def test_promise_10_any_layout_between_tags(data, document):
+    """White space between the tags of an envelope means nothing, none included."""
+
+    def piece(old: Piece) -> Piece:
+        return Piece(data.draw(LAYOUT), "space", old.place) if old.kind == "space" and old.place in INSIDE else old
+
+    other = Document(document.dialect, document.start, document.tools, tuple(map(piece, document.pieces)))
+    assert said_by(other.decode()) == list(document.said)
+
+
+@given(documents(min_calls=1))
+def test_promise_10_line_breaks_of_windows(document):
+    """A line break of the format may be CR LF."""
+
+    def piece(old: Piece) -> Piece:
+        return Piece(old.text.replace("\n", "\r\n"), "space", old.place) if old.kind == "space" else old
+
+    other = Document(document.dialect, document.start, document.tools, tuple(map(piece, document.pieces)))
+    assert said_by(other.decode()) == list(document.said)
+    assert said_by(other.run(list(other.text))) == list(document.said)
 
 
 @given(st.text(CHARACTERS), texts(), st.sampled_from([M2, QWEN]))

@@ -30,7 +30,7 @@ from streamparse.decoding.native import decode
 from streamparse.decoding.table import OPAQUE_WORDS, Role, State, Table
 
 from .chunks import check_chunking
-from .documents import Call, said_by
+from .documents import OPTIONS, Call, said_by
 
 BRACKETS = r"""
 // A dialect that no model speaks. Everything about it stands here.
@@ -306,6 +306,36 @@ def test_foreign_formats_are_the_file_s_own(brackets):
     assert said_by(events) == [("text", 'x <invoke name="f"> y')]
     (deviated,) = [event.deviation for event in events if isinstance(event, Deviated)]
     assert (deviated.code, deviated.detail) == (DeviationCode.FOREIGN_FORMAT, "xml")
+
+
+@pytest.mark.parametrize("name", ["brackets", "flat"])
+@given(data=st.data())
+def test_soup_of_another_dialect_in_any_chunking(name, data, tmp_path_factory):
+    """The promises hold for every dialect, not for those that come with the library."""
+    table = table_of(name)
+    tags = sorted({tag.text for state in table.states for tag in (*state.tags, *state.mentions)})
+    crumbs = [
+        *tags,
+        *tags,
+        *(tag[:-1] for tag in tags),
+        "f",
+        "k",
+        "n",
+        "3",
+        " ",
+        "\n",
+        "x",
+        "name=f",
+        '"',
+        "`",
+        "[",
+        "{",
+    ]
+    text = "".join(data.draw(st.lists(st.sampled_from(crumbs), max_size=12)))
+    options = data.draw(OPTIONS)
+    if "resumed" in table.starts:
+        options["start"] = data.draw(st.sampled_from(["text", "reasoning"]))
+    check(dialect_file(tmp_path_factory, name), text, **options)
 
 
 def test_errors_speak_the_file_s_own_tags(brackets):

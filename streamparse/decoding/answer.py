@@ -64,6 +64,7 @@ class Answer:
 
     def open_envelope(self) -> None:
         """The opening tag of an envelope."""
+        self.said_something = True
         self.envelope = Envelope()
 
     def stray(self, text: str) -> None:
@@ -101,7 +102,8 @@ class Answer:
         envelope, self.envelope = self.envelope, None
         if envelope is not None and not envelope.calls:
             reason, here = "an envelope without a call", self.report.here
-            self.report.fail(self.report.error(ErrorCode.MALFORMED_ENVELOPE, reason, here, envelope.stray.text))
+            self.report.fail(self.report.error(ErrorCode.MALFORMED_ENVELOPE, reason, here, envelope.stray.text[:EXCERPT], late=True)
+            )
 
     def lose(self, rule: str) -> None:
         """A rule was left without its closing tag; what is around it goes on."""
@@ -124,6 +126,7 @@ class Answer:
 
     def open_call(self) -> OpenCall:
         """The opening tag of a call."""
+        self.said_something = True
         if self.envelope is not None:
             self.envelope.calls += 1
         call = self.call = OpenCall(self.count, self.report.here, self.limits.arguments)
@@ -180,7 +183,8 @@ class Answer:
         if swallowed is not None:
             key, inner = swallowed
             reason = f"{key!r} holds the opening tag of {inner!r}, which this call lacks: a closing tag was lost"
-            call.blame(self.report.error(ErrorCode.AMBIGUOUS_DELIMITER, reason, self.report.here, path=(key,)))
+            call.blame(self.report.error(ErrorCode.AMBIGUOUS_DELIMITER, reason, self.report.here, path=(key,), late=True)
+            )
 
     def exceed(self, call: OpenCall, reason: str, offset: int, excerpt: str = "") -> None:
         """A bound was passed: the call ends here, and nothing more of it is kept."""
@@ -198,13 +202,17 @@ class Answer:
         """The reasoning went on and ended, so what was called in it was only considered."""
         for call in self.provisional:
             reason = "the call stands in reasoning that was closed after it"
-            error = self.report.error(ErrorCode.CALL_IN_REASONING, reason, self.report.here)
+            error = self.report.error(ErrorCode.CALL_IN_REASONING, reason, self.report.here, late=True)
             self.report.conclude(call.fail(error))
         self.provisional.clear()
 
     def seal_provisional(self) -> None:
-        """The stream ended in the reasoning, so its calls were meant."""
+        """The stream ended in the reasoning, so its calls were meant; unless its transport broke (E4)."""
         for call in self.provisional:
+            if self.finish_reason == "error":
+                error = self.report.error(ErrorCode.STREAM_INTERRUPTED, "the stream broke", self.scanner.position)
+                self.report.conclude(call.fail(error))
+                continue
             self.report.deviate(call, DeviationCode.UNCLOSED_REASONING, offset=self.scanner.position)
             self.report.conclude(call.seal())
         self.provisional.clear()
@@ -215,6 +223,7 @@ class Answer:
         """The opening tag of such a call."""
         self.payload = Payload(call.index, self.scanner.reached, repair, self.limits)
         call.snapshot = self.payload.snapshot
+        call.keep_raw(self.payload.raw)
         self._call_rules = self.scanner.state.open
         return self.payload
 
@@ -232,7 +241,12 @@ class Answer:
             self.scanner.guard = None  # nobody reads the JSON any more: the next closing tag ends the call
 
     def _payload_events(self, call: OpenCall, payload: Payload, found: list[PayloadEvent]) -> None:
-        if payload.name and not call.started:
+        if payload.name and not call.started and not call.over:
+            if len(payload.name) > self.limits.name:
+                reason = f"a tool name of more than {self.limits.name} characters"
+                self.exceed(call, reason, call.offset, payload.name[:EXCERPT])
+                self.scanner.guard = None
+                return
             self.start_call(call, payload.name)
         for event in found:
             if isinstance(event, Deviated):
@@ -245,9 +259,18 @@ class Answer:
         self._payload_events(call, payload, payload.close())
         error = payload.error()
         if error is None and not payload.name:
-            error = self.report.error(ErrorCode.MISSING_NAME, "a call without a name", self.report.here)
+            error = self.report.error(ErrorCode.MISSING_NAME, "a call without a name", call.offset, late=True)
         if error is not None:
             call.blame(structs.replace(error, open=error.open or self._call_rules))
         else:
             call.arguments, call.verbatim = payload.arguments()
             call.snapshot = None
+            self._tell_members(call, payload)
+
+    def _tell_members(self, call: OpenCall, payload: Payload) -> None:
+        """Members that mean nothing here. Without arguments they may have been meant as such."""
+        extra = payload.extra()
+        for member in extra:
+            self.report.deviate(call, DeviationCode.EXTRA_ATTRIBUTE, offset=call.offset, detail=member)
+        if extra and not call.arguments:
+            call.trusted = False

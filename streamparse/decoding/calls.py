@@ -6,7 +6,9 @@ from collections.abc import Callable
 from typing import Any
 
 from streamparse.decoding.envelope import Stray
+from streamparse.decoding.pieces import Pieces
 from streamparse.decoding.readers import Reader
+from streamparse.decoding.repair import UNTRUSTED as UNTRUSTED_TIER
 from streamparse.decoding.values import ANY, ToolTypes, ValueType
 from streamparse.events import (
     Deviation,
@@ -20,8 +22,6 @@ from streamparse.events import (
 
 UNTRUSTED = frozenset({DeviationCode.INSIDE_CODE_FENCE, DeviationCode.UNKNOWN_TOOL})
 """Deviations that make a call unsafe to run without asking (N12, T7); repairs from tier 2 on do, too (J5)."""
-
-UNTRUSTED_TIER = 2
 
 
 class OpenCall:
@@ -69,12 +69,12 @@ class OpenCall:
         self.room = room  # characters that its values may still take
         self.swallowed: list[tuple[str, str]] = []  # (key of a string, key of an opening tag inside it), for N7
         self.verbatim: str | None = None
-        self.snapshot: Callable[[], tuple[dict[str, Any], str]] | None = None  # of a call that is one JSON object
+        self.snapshot: Callable[[], dict[str, Any]] | None = None  # of a call that is one JSON object
         self.stray = Stray()
-        self._raw: list[str] = []
+        self._raw: list[str | Pieces] = []
 
-    def keep_raw(self, text: str) -> None:
-        """Remember a piece of the call's text as it was received."""
+    def keep_raw(self, text: str | Pieces) -> None:
+        """Remember a piece of the call's text as it was received, or one that is still growing."""
         if not self.over:
             self._raw.append(text)
 
@@ -103,16 +103,13 @@ class OpenCall:
 
     def partial(self) -> PartialToolCall:
         """The call so far; costs as much as the call is long."""
-        if self.snapshot is not None:
-            return PartialToolCall(self.id, self.name, *self.snapshot(), tuple(self.deviations))
-        arguments = dict(self.arguments)
-        raw = self._raw
+        arguments = dict(self.arguments) if self.snapshot is None else self.snapshot()
         if self.reader is not None and self.key is not None:
             certain, value = self.reader.partial()
             if certain and self.key not in arguments:
                 arguments[self.key] = value
-            raw = [*raw, self.reader.raw()]
-        return PartialToolCall(self.id, self.name, arguments, "".join(raw), tuple(self.deviations))
+        raw = "".join(piece if isinstance(piece, str) else piece.text() for piece in self._raw)
+        return PartialToolCall(self.id, self.name, arguments, raw, tuple(self.deviations))
 
     def swallowed_parameter(self) -> tuple[str, str] | None:
         """N7: a declared parameter whose opening tag stands inside a string, and which the call does not have."""

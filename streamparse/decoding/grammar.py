@@ -81,7 +81,11 @@ def load(dialect: str) -> Table:
         raise UnknownDialectError(
             f"no dialect {dialect!r}; known are {', '.join(dialects())}, or give the path of a .lark file"
         )
-    return compile_grammar(file.read_text(encoding="utf-8"), file.stem)
+    try:
+        source = file.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise GrammarError(f"grammar {dialect!r} cannot be read: {error}") from error
+    return compile_grammar(source, file.stem)
 
 
 def compile_grammar(source: str, dialect: str) -> Table:
@@ -157,7 +161,10 @@ class _Compiler:
                 self._refuse(f"unknown rule {name!r}; known are {', '.join(RULES)}, and _helpers")
 
     def _check_margins(self) -> None:
-        """A margin that belongs to nothing is a misspelling."""
+        """A terminal that is used in no rule is a margin of something, or another format's mark; else it is misspelt."""
+        for name in self.layout.keys() - self.literals.keys():
+            if not (_MARGIN_NAME.fullmatch(name) or _MENTION_NAME.fullmatch(name) or name.startswith("__")):
+                self._refuse(f"terminal {name} is used in no rule; such names begin with BEFORE_, AFTER_, HEAD_, TAIL_ or FOREIGN_")
         kinds = {str(rule.origin.name).split("_")[0].upper() for rule in self.rules}
         for name in self.layout:
             found = _MARGIN_NAME.fullmatch(name)
@@ -293,6 +300,7 @@ class _Compiler:
             members.setdefault(number, drafts[stack])
         ways = self._ways_out(drafts)
         states = [self._state(members[n], n, classes, ways) for n in range(len(members))]
+        self._check_headers(states)
         states = [self._dress(state, states) for state in states]
         states = [replace(state, recoveries=tuple(_recoveries(state, states))) for state in states]
         starts = {name: classes[(self.start_states[name],)] for name in self.starts}
@@ -312,6 +320,15 @@ class _Compiler:
         for (text, name), (longer, other) in pairwise(tags):
             if longer.startswith(text):
                 self._refuse(f"tag {text!r} ({name}) begins tag {longer!r} ({other}) in the same place")
+
+    def _check_headers(self, states: list[State]) -> None:
+        """A call begins with its name or is a payload, an argument begins with its key."""
+        begins = {"call": ("NAME", "NAME_ATTRIBUTES", "PAYLOAD"), "argument": ("KEY", "KEY_ATTRIBUTES")}
+        for state in states:
+            for tag in state.tags:
+                kinds = begins.get(tag.rule) if tag.role is Role.OPEN else None
+                if kinds and states[tag.target].opaque not in kinds:
+                    self._refuse(f"behind {tag.text!r} a {tag.rule} must begin with {' or '.join(kinds)}")
 
     def _ways_out(self, drafts: dict[_Stack, _Draft]) -> dict[_Stack, tuple[str, ...]]:
         """The rules that are open in each configuration, outermost first: those that the shortest way to the end
@@ -478,7 +495,14 @@ def _merge(drafts: dict[_Stack, _Draft], ways: dict[_Stack, tuple[str, ...]]) ->
 
 
 def _recoveries(state: State, states: list[State]) -> Iterator[Recovery]:
-    """Tags of the enclosing states, for a state where only tags may stand (see ``Recovery``)."""
+    """Tags of the enclosing states, for a state where only tags may stand (see ``Recovery``). In a call that is one JSON
+    object, the opening tag of the next call: the object itself may be complete."""
+    if state.opaque == "PAYLOAD":
+        closers = [tag for tag in state.tags if tag.role is Role.CLOSE]
+        for closer in closers:
+            for tag in states[closer.target].tags:
+                if tag.role is Role.OPEN and tag.rule == closer.rule:
+                    yield Recovery(tag, (closer.rule,))
     if state.opaque:
         return
     taken = {tag.text for tag in state.tags}

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from streamparse.decoding.arguments import JsonDecoder
-from streamparse.decoding.headers import read_header
+from streamparse.decoding.headers import header_end, read_header
 from streamparse.decoding.table import Role, Tag
 from streamparse.decoding.verdict import DATA, LAST, TAKE, Verdict
 
@@ -27,7 +27,7 @@ class ValueGuard:
         "_limit",
         "_missing",
         "_opener",
-        "_quote",
+        "_telling",
         "swallowed",
         "tags",
     )
@@ -40,7 +40,7 @@ class ValueGuard:
         self._json: JsonDecoder | None = None
         self._head: str | None = None  # the header of an inner opening tag, while it is being read
         self._opener = ""  # how a parameter's opening tag begins: what a header cannot hold
-        self._quote = ""
+        self._telling = frozenset(end[-1])  # the characters that can decide about a header
         self._depth = 0
         self.swallowed: list[str] = []
         self.tags = False  # whether the value holds a tag of the call's structure (N7)
@@ -65,7 +65,8 @@ class ValueGuard:
             self._depth = max(0, self._depth - 1)
             self._head = None
         else:
-            self._head, self._quote, self._opener = "", "", tag.text[0]
+            self._head, self._opener = "", tag.text[0]
+            self._telling = frozenset({self._opener, self._end[-1], "\n", '"', "'"})
 
     def judge(self, tag: Tag, buffer: str, end: int, final: bool) -> Verdict:
         """Whether a closing tag may end the value."""
@@ -83,21 +84,21 @@ class ValueGuard:
 
     def _read_head(self, text: str) -> None:
         """Read on to the end of an inner header, one character at a time; whatever cannot be one opens no pair."""
-        head, quote = self._head or "", self._quote
+        head = self._head or ""
         for character in text:
-            if (character == self._opener and not quote) or len(head) >= self._limit:
+            if len(head) >= self._limit:
                 self._head = None
                 return
             head += character
-            if quote:
-                if character in (quote, "\n"):
-                    quote = ""
-            elif head.endswith(self._end):
-                self._open_pair(head.removesuffix(self._end))
-                return
-            elif self._attributes and character in "\"'":
-                quote = character
-        self._head, self._quote = head, quote
+            if character in self._telling:
+                place = header_end(head, self._end, self._attributes)
+                if place is not None and place >= 0:
+                    self._open_pair(head[:place])
+                    return
+                if character == self._opener and place is not None:
+                    self._head = None  # a tag begins: this was no header
+                    return
+        self._head = head
 
     def _open_pair(self, head: str) -> None:
         self._head = None
@@ -111,7 +112,10 @@ class ValueGuard:
 
 
 class PayloadGuard:
-    """Watches a call that is one JSON object: the reader knows where it ends, so a tag inside a string is data."""
+    """Watches a call that is one JSON object: the reader knows where it ends, so a tag inside a string is data.
+
+    The opening tag of another call ends this one, which has lost its closing tag, if the object is complete.
+    """
 
     __slots__ = ("_reader",)
 
@@ -119,5 +123,7 @@ class PayloadGuard:
         self._reader = reader
 
     def judge(self, tag: Tag, buffer: str, end: int, final: bool) -> Verdict:
-        """DATA inside a JSON string of a payload that is valid so far."""
+        """DATA inside a JSON string of a payload that is valid so far; and for an opening tag before its end."""
+        if tag.role is Role.OPEN:
+            return TAKE if self._reader.state == "complete" else DATA
         return DATA if self._reader.error is None and self._reader.in_string else TAKE

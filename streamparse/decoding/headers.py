@@ -59,18 +59,20 @@ def _value(found: re.Match[str]) -> str:
     return (found["bare"] or "").replace('"', "").replace("'", "")
 
 
-def open_quote(text: str) -> str:
-    """The quote that is open at the end of a header's text so far (it may still turn out to be none), or empty."""
+def header_end(text: str, end: str, attributes: bool) -> int | None:
+    """Where a header ends in ``text``: the first ``end`` outside quotes. -1 if it has not come; None while a quote is open
+    that this line may still close (N4)."""
     at = 0
     while True:
-        found = _QUOTE.search(text, at)
-        if found is None:
-            return ""
-        closing = text.find(found[0], found.end())
-        line_end = text.find("\n", found.end())
+        place = text.find(end, at)
+        quote = _QUOTE.search(text, at) if attributes else None
+        if quote is None or 0 <= place < quote.start():
+            return place
+        closing = text.find(quote[0], quote.end())
+        line_end = text.find("\n", quote.end())
         if closing < 0 and line_end < 0:
-            return found[0]
-        at = closing + 1 if closing >= 0 and (line_end < 0 or closing < line_end) else found.end()
+            return None
+        at = closing + 1 if closing >= 0 and (line_end < 0 or closing < line_end) else quote.end()
 
 
 class HeaderGuard:
@@ -88,14 +90,10 @@ class HeaderGuard:
 
     def judge(self, tag: Tag, buffer: str, end: int, final: bool) -> Verdict:
         """DATA inside quotes, WAIT while the quote may still be closed on this line."""
-        quote = open_quote(self._text)
-        if not quote:
-            return TAKE
-        room = max(0, self._limit - len(self._text))
+        seen = len(self._text)
+        room = max(0, self._limit - seen)
         rest = buffer[end : end + room]
-        closing, line_end = rest.find(quote), rest.find("\n")
-        if closing >= 0 and (line_end < 0 or closing < line_end):
-            return DATA
-        if line_end >= 0 or final or len(rest) == room:
-            return TAKE
-        return WAIT
+        place = header_end(f"{self._text}{tag.text}{rest}", tag.text, True)
+        if place is None:
+            return TAKE if final or len(rest) == room else WAIT
+        return TAKE if place == seen else DATA

@@ -57,7 +57,8 @@ class NativeDecoder:
     * ``close``: ``"chain"`` (N5) or ``"first"``: the first closing tag ends a value, as the vendor's reference has it.
     * ``whitespace``: ``"verbatim"`` or ``"strip"``, which strips strings, too (N8).
     * ``bare_invoke``: ``"text"`` or ``"call"``: what a call outside its envelope is (N11).
-    * ``repair``: the tier of tolerant JSON reading, 0 to 3 (J5).
+    * ``repair``: the tier of tolerant JSON reading (J5): 0 or 1; 2 and 3 are accepted, and read like 1 until they are
+      there.
     * ``id_factory``: from a call's index to its id (N17).
     * ``limits``: the bounds (``Limits``).
 
@@ -99,6 +100,7 @@ class NativeDecoder:
     ) -> None:
         from streamparse.decoding.grammar import load  # lark is loaded with the first decoder, not with the library
 
+        _check_types(dialect, id_factory, limits)
         _check("start", start, ("text", "reasoning"))
         _check("close", close, ("chain", "first"))
         _check("whitespace", whitespace, ("verbatim", "strip"))
@@ -314,6 +316,8 @@ class NativeDecoder:
         if self._answer.straying:
             self._answer.end_stray()
         call = self._answer.call
+        if tag.rule == "argument" and tag.role is Role.CLOSE:
+            self._parameters.close_value()
         if call is not None and tag.role is not Role.INNER and tag.rule not in _OUTSIDE_CALLS:
             call.keep_raw(space + tag.text)
         if tag.role is Role.OPEN:
@@ -340,9 +344,7 @@ class NativeDecoder:
             self._rest = tag.text
 
     def _close_rule(self, tag: Tag) -> None:
-        if tag.rule == "argument":
-            self._parameters.close_value()
-        elif tag.rule == "call":
+        if tag.rule == "call":
             self._parameters.abandon()
             self._answer.close_call()
         elif tag.rule == "calls":
@@ -369,3 +371,12 @@ def _check(name: str, value: object, allowed: tuple[object, ...]) -> None:
     if value not in allowed:
         words = ", ".join(repr(choice) for choice in allowed)
         raise UsageError(f"{name}={value!r} is not an option; use one of {words}")
+
+
+def _check_types(dialect: object, id_factory: object, limits: object) -> None:
+    if not isinstance(dialect, str):
+        raise UsageError(f"dialect is a name or the path of a .lark file (str), not {type(dialect).__name__}")
+    if not callable(id_factory):
+        raise UsageError(f"id_factory is called with an index and returns an id; {id_factory!r} cannot be called")
+    if not isinstance(limits, Limits):
+        raise UsageError(f"limits is a streamparse.Limits, not {type(limits).__name__}")

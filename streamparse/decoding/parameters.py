@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from json import dumps
 from typing import Any
 
 from msgspec import structs
@@ -12,10 +13,10 @@ from streamparse.decoding.arguments import JsonDecoder
 from streamparse.decoding.calls import OpenCall, declared_type
 from streamparse.decoding.guards import ValueGuard
 from streamparse.decoding.headers import ATTRIBUTE_KINDS, HeaderGuard, read_header
-from streamparse.decoding.readers import Place, Reader, TextReader, reader_for
+from streamparse.decoding.readers import Place, Reader, reader_for
 from streamparse.decoding.table import Tag
 from streamparse.decoding.values import ANY, ValueType
-from streamparse.events import ArgumentValue, DeviationCode, ErrorCode, json_text
+from streamparse.events import ArgumentValue, DeviationCode, ErrorCode
 from streamparse.limits import EXCERPT
 
 _CDATA_OPENS = re.compile(r"\s{0,20}<!\[CDATA\[").match
@@ -133,6 +134,7 @@ class Parameters:
             answer, key = self._answer, call.key or ""
             place = Place(call.index, key, answer.report.here, self._repair, answer.limits, self._strip)
             call.reader = reader_for(self._type, place)
+            call.keep_raw(call.reader.pieces)
         return call.reader
 
     def _watch(self, call: OpenCall, end: Tag) -> None:
@@ -170,7 +172,6 @@ class Parameters:
         outcome = reader.close()
         value = outcome.reading.value
         call.reader = call.key = None
-        call.keep_raw(value if isinstance(reader, TextReader) else reader.raw())
         if call.started and not self.repeated:
             report.events += outcome.events
         self._judge_json(call, reader.json)
@@ -179,12 +180,20 @@ class Parameters:
         for code, expected, found in outcome.reading.deviations:
             report.deviate(call, code, path=(key,), expected=expected, found=found)
         self._answer.assumed = self._answer.scanner.assumed
+        if reader.json is not None and reader.json.error is not None:
+            self._keep_broken(call, key, reader.json)
+            return
         if self.repeated:
             self._repeat(call, key, value)
             return
         call.arguments[key] = value
         if call.started:
             report.events.append(ArgumentValue(call.index, (key,), value))
+
+    def _keep_broken(self, call: OpenCall, key: str, json: JsonDecoder) -> None:
+        """What the events showed of a value that is not valid JSON stays; there is no value to announce."""
+        if json.partial is not None and key not in call.arguments:
+            call.arguments[key] = json.partial
 
     def _judge_json(self, call: OpenCall, json: JsonDecoder | None) -> None:
         """J5, J6: what was repaired in a value that was read as JSON, and what is wrong with it."""
@@ -208,10 +217,15 @@ class Parameters:
 
     def _repeat(self, call: OpenCall, key: str, value: Any) -> None:
         """N14: the same parameter again."""
-        report, found = self._answer.report, json_text(value)
-        if found == json_text(call.arguments[key]):
+        report, found = self._answer.report, _canonical(value)
+        if found == _canonical(call.arguments[key]):
             report.deviate(call, DeviationCode.REPEATED_ARGUMENT, path=(key,))
         else:
             reason = f"parameter {key!r} was given twice with different values"
             error = report.error(ErrorCode.DUPLICATE_ARGUMENT, reason, report.here, found[:EXCERPT], (key,))
             call.blame(error)
+
+
+def _canonical(value: Any) -> str:
+    """Equal for equal values, whatever the order of their keys."""
+    return dumps(value, ensure_ascii=False, sort_keys=True)

@@ -22,19 +22,20 @@ class Payload:
     """Reads one payload. ``name`` is set as soon as it is complete; events of arguments that come before it wait for
     it."""
 
-    __slots__ = ("_index", "_offset", "_raw", "_waiting", "name", "reader")
+    __slots__ = ("_growing", "_index", "_offset", "_waiting", "name", "raw", "reader")
 
     def __init__(self, index: int, offset: int, repair: int, limits: Limits) -> None:
         self._index = index
         self._offset = offset
-        self._raw = Pieces()
         self._waiting: list[PayloadEvent] = []
+        self._growing: tuple[Path, Pieces] | None = None  # deltas that wait for the name are joined
+        self.raw = Pieces()
         self.name = ""
         self.reader = JsonDecoder(index=index, offset=offset, repair=repair, limits=limits)
 
     def feed(self, text: str) -> list[PayloadEvent]:
         """The events of the arguments, from the name on."""
-        self._raw.add(text)
+        self.raw.add(text)
         return self._translate(self.reader.feed(text))
 
     def close(self) -> list[PayloadEvent]:
@@ -49,8 +50,9 @@ class Payload:
                 self._of_arguments(event)
             elif event.path == (NAME,) and isinstance(event, ArgumentValue) and isinstance(event.value, str):
                 self.name = event.value.strip()
-        if not self.name or not self._waiting:
+        if not self.name:
             return []
+        self._end_growing()
         ready, self._waiting = self._waiting, []
         return ready
 
@@ -58,10 +60,25 @@ class Payload:
         path: Path = event.path[1:]
         if not path:
             return
-        if isinstance(event, ArgumentDelta):
+        if isinstance(event, ArgumentValue):
+            self._end_growing()
+            self._waiting.append(ArgumentValue(self._index, path, event.value))
+        elif self.name:
             self._waiting.append(ArgumentDelta(self._index, path, event.text))
         else:
-            self._waiting.append(ArgumentValue(self._index, path, event.value))
+            self._grow(path, event.text)
+
+    def _grow(self, path: Path, text: str) -> None:
+        if self._growing is None or self._growing[0] != path:
+            self._end_growing()
+            self._growing = (path, Pieces())
+        self._growing[1].add(text)
+
+    def _end_growing(self) -> None:
+        if self._growing is not None:
+            path, pieces = self._growing
+            self._growing = None
+            self._waiting.append(ArgumentDelta(self._index, path, pieces.text()))
 
     def _place(self, deviation: Deviation) -> Deviation:
         path = deviation.path[1:] if deviation.path[:1] == (ARGUMENTS,) else deviation.path
@@ -69,8 +86,10 @@ class Payload:
 
     def error(self) -> ErrorDetail | None:
         """What is wrong with a payload that is over: its JSON, or that it is no call."""
-        if self.reader.error is not None:
-            return self.reader.error
+        found = self.reader.error
+        if found is not None:
+            path = found.path[1:] if found.path[:1] == (ARGUMENTS,) else found.path
+            return structs.replace(found, path=path)
         if self.reader.state != "complete":
             return ErrorDetail(ErrorCode.MISSING_NAME, "an empty call", self._offset, expected=("a JSON object",))
         if not isinstance(self.reader.value.get(ARGUMENTS, {}), dict):
@@ -78,13 +97,18 @@ class Payload:
             return ErrorDetail(ErrorCode.NOT_AN_OBJECT, reason, self._offset, expected=("a JSON object",))
         return None
 
-    def arguments(self) -> tuple[dict[str, Any], str]:
-        """The arguments of a complete payload, and their text as it was sent."""
+    def arguments(self) -> tuple[dict[str, Any], str | None]:
+        """The arguments of a complete payload, and their text as it was sent; None where that was no JSON (J5)."""
         start, end = self.reader.spans.get(ARGUMENTS, (0, 0))
-        return self.reader.value.get(ARGUMENTS, {}), self._raw.text()[start:end] or "{}"
+        sent = self.raw.text()[start:end] or "{}"
+        return self.reader.value.get(ARGUMENTS, {}), None if self.reader.deviations else sent
 
-    def snapshot(self) -> tuple[dict[str, Any], str]:
-        """The arguments so far, and the raw payload."""
-        partial = self.reader.partial if self.reader.error is None else None
+    def extra(self) -> list[str]:
+        """The members of a complete payload that mean nothing."""
+        return [key for key in self.reader.value if key not in (NAME, ARGUMENTS)]
+
+    def snapshot(self) -> dict[str, Any]:
+        """The arguments so far."""
+        partial = self.reader.partial
         arguments = partial.get(ARGUMENTS) if isinstance(partial, dict) else None
-        return (arguments if isinstance(arguments, dict) else {}), self._raw.text()
+        return arguments if isinstance(arguments, dict) else {}

@@ -51,6 +51,7 @@ class Reader(Protocol):
     """What all readers do."""
 
     json: JsonDecoder | None
+    pieces: Pieces
 
     def feed(self, text: str) -> ReaderEvents:
         """More of the raw text."""
@@ -61,18 +62,15 @@ class Reader(Protocol):
     def partial(self) -> tuple[bool, Any]:
         """Whether anything of the value is certain, and what."""
 
-    def raw(self) -> str:
-        """The text so far."""
-
 
 class TextReader:
     """T1: only a string. ``strip`` (N8) takes white space off both ends."""
 
-    __slots__ = ("_begun", "_buffer", "_index", "_kept", "_path", "_strip", "append", "json")
+    __slots__ = ("_begun", "_index", "_kept", "_path", "_strip", "append", "json", "pieces")
 
-    def __init__(self, place: Place) -> None:
-        self._buffer = Pieces()
-        self.append = self._buffer.append
+    def __init__(self, place: Place, pieces: Pieces | None = None) -> None:
+        self.pieces = Pieces() if pieces is None else pieces
+        self.append = self.pieces.append
         self._index = place.index
         self._path = place.path
         self._strip = place.strip
@@ -85,7 +83,7 @@ class TextReader:
             text = self._stripped(text)
         if not text:
             return []
-        self._buffer.add(text)
+        self.pieces.add(text)
         return [ArgumentDelta(self._index, self._path, text)]
 
     def _stripped(self, text: str) -> str:
@@ -100,55 +98,49 @@ class TextReader:
         return whole
 
     def close(self) -> Outcome:
-        return Outcome([], Reading(self.raw(), ()))
+        return Outcome([], Reading(self.pieces.text(), ()))
 
     def partial(self) -> tuple[bool, Any]:
-        return True, self.raw()
-
-    def raw(self) -> str:
-        return self._buffer.text()
+        return True, self.pieces.text()
 
 
 class LateReader:
     """T2, T3: the value is decided when it is closed. ``strip`` (N8) takes off any white space, not only JSON's."""
 
-    __slots__ = ("_buffer", "_strip", "_type", "json")
+    __slots__ = ("_strip", "_type", "json", "pieces")
 
     def __init__(self, type_: ValueType, strip: bool) -> None:
-        self._buffer = Pieces()
+        self.pieces = Pieces()
         self._type = type_
         self._strip = strip
         self.json: JsonDecoder | None = None
 
     def feed(self, text: str) -> ReaderEvents:
-        self._buffer.add(text)
+        self.pieces.add(text)
         return []
 
     def close(self) -> Outcome:
-        raw = self.raw()
+        raw = self.pieces.text()
         return Outcome([], self._type.read(raw.strip() if self._strip else raw))
 
     def partial(self) -> tuple[bool, Any]:
         return False, None
 
-    def raw(self) -> str:
-        return self._buffer.text()
-
 
 class JsonReader:
     """T4: no string is allowed and a container is. From its opening bracket on the value is JSON; else it is late."""
 
-    __slots__ = ("_begun", "_buffer", "_place", "_type", "json")
+    __slots__ = ("_begun", "_place", "_type", "json", "pieces")
 
     def __init__(self, type_: ValueType, place: Place) -> None:
-        self._buffer = Pieces()
+        self.pieces = Pieces()
         self._type = type_
         self._place = place
         self._begun = False
         self.json: JsonDecoder | None = None
 
     def feed(self, text: str) -> ReaderEvents:
-        self._buffer.add(text)
+        self.pieces.add(text)
         if self.json is not None:
             return list(self.json.feed(text))
         if self._begun:
@@ -159,13 +151,13 @@ class JsonReader:
         self._begun = True
         if first in self._type.containers or self._may_be_repaired(first):
             self.json = self._decoder()
-            return list(self.json.feed(self.raw()))
+            return list(self.json.feed(self.pieces.text()))
         return []
 
     def more_json(self, text: str) -> list[Event]:
         """``feed`` for a value that has begun to be JSON, without a detour."""
         assert self.json is not None
-        self._buffer.append(text)
+        self.pieces.append(text)
         return self.json.feed(text)  # type: ignore[return-value]  # a list of three of the events
 
     def _may_be_repaired(self, first: str) -> bool:
@@ -185,10 +177,10 @@ class JsonReader:
 
     def close(self) -> Outcome:
         if self.json is None:
-            return Outcome([], self._type.read(self.raw()))
+            return Outcome([], self._type.read(self.pieces.text()))
         events: ReaderEvents = list(self.json.close())
         if self.json.error is not None:
-            return Outcome(events, Reading(self.raw(), ()))
+            return Outcome(events, Reading(self.pieces.text(), ()))
         return Outcome(events, Reading(self.json.value, ()))
 
     def partial(self) -> tuple[bool, Any]:
@@ -196,18 +188,15 @@ class JsonReader:
             return False, None
         return True, self.json.partial
 
-    def raw(self) -> str:
-        return self._buffer.text()
-
 
 class OpenReader:
     """T5: object and array text that is complete JSON becomes that value, all else is a string, streamed once that is
     sure."""
 
-    __slots__ = ("_buffer", "_place", "_probe", "_text", "json")
+    __slots__ = ("_place", "_probe", "_text", "json", "pieces")
 
     def __init__(self, place: Place) -> None:
-        self._buffer = Pieces()
+        self.pieces = Pieces()
         self._place = place
         self._text: TextReader | None = None
         self._probe: JsonDecoder | None = None  # not ``json``: a tag inside its strings is none of N6's business
@@ -216,28 +205,25 @@ class OpenReader:
     def feed(self, text: str) -> ReaderEvents:
         if self._text is not None:
             return self._text.feed(text)
-        self._buffer.add(text)
+        self.pieces.add(text)
         if self._probe is None:
             first = text.lstrip(JSON_SPACE)[:1]
             if not first:
                 return []
-            text = self.raw()
+            text = self.pieces.text()
             if first not in "{[":
                 return self._be_text(text)
             self._probe = JsonDecoder(path=self._place.path, repair=0, root="container", limits=self._place.limits)
         self._probe.feed(text)
-        return self._be_text(self.raw()) if self._probe.error is not None else []
+        return self._be_text(self.pieces.text()) if self._probe.error is not None else []
 
     def _be_text(self, raw: str) -> ReaderEvents:
         self._probe = None
-        self._text = TextReader(self._place)
-        self._buffer = Pieces()
-        return self._text.feed(raw)
-
-    @property
-    def text(self) -> TextReader | None:
-        """The reader of the string, once it is sure to be one."""
-        return self._text
+        if self._place.strip:
+            self._text = TextReader(self._place)
+            return self._text.feed(raw)
+        self._text = TextReader(self._place, self.pieces)  # which hold it already
+        return [ArgumentDelta(self._place.index, self._place.path, raw)] if raw else []
 
     def close(self) -> Outcome:
         if self._text is not None:
@@ -246,15 +232,11 @@ class OpenReader:
             self._probe.close()
             if self._probe.error is None:
                 return Outcome([], Reading(self._probe.value, ()))
-        raw = self.raw()
-        text = TextReader(self._place)
-        return Outcome(text.feed(raw), text.close().reading)
+        raw = self.pieces.text()
+        return Outcome(self._be_text(raw), Reading(raw.strip() if self._place.strip else raw, ()))
 
     def partial(self) -> tuple[bool, Any]:
         return self._text.partial() if self._text is not None else (False, None)
-
-    def raw(self) -> str:
-        return self._text.raw() if self._text is not None else self._buffer.text()
 
 
 def reader_for(type_: ValueType, place: Place) -> Reader:

@@ -220,6 +220,9 @@ class Scanner:
             if verdict is FADE:
                 self._cut = start
                 return self._end_in_tag()
+            if verdict is DATA and plan.opaque_target != plan.index:
+                self.plan = self._plans[plan.opaque_target]  # likewise
+                continue
             if verdict is DATA:
                 self._scan = end
                 self._queue.append((NOTE, tag, ""))

@@ -1,0 +1,229 @@
+"""Which call a fragment belongs to, and when a call ends (rules C2, C5, C6).
+
+Theory. A fragment says where it belongs with up to three words, of which providers leave out any: index, id, name.
+``slots`` maps an index to the call that used it last, ``ids`` an id. Where the words are silent, the state of the
+arguments decides: text behind complete JSON cannot belong to it, so a name that comes there opens the next call, and a
+fragment without any word goes to the call that still needs it.
+
+=================  ===================  ============================================================================
+index              the fragment has     it belongs to
+=================  ===================  ============================================================================
+used               another id           a new call
+used               the id of the call   the call there; a new one for another name behind complete arguments
+used               a name, no known id  a new call if the arguments there are complete, and it does not restate them
+used               anything else        the call there
+unused             a name or a new id   a new call
+unused             a known id, no name  the call of this id
+unused             neither              the only call whose arguments are not complete (``orphan_fragment``)
+none               an id                the call of this id, or a new one
+none               a name               a new call, unless it repeats or continues the name of the last call
+none               neither              the last call
+=================  ===================  ============================================================================
+
+A fragment that finds no call and has neither id nor name opens one that can only fail (``missing_name``).
+"""
+
+from __future__ import annotations
+
+from streamparse.decoding.account import Account
+from streamparse.decoding.wire import Fragment, Function
+from streamparse.decoding.wirecall import Settings, WireCall, argument_text
+from streamparse.events import DeviationCode, ErrorCode
+
+_FINISHED = frozenset({"tool_calls", "tool_call", "function_call", "stop"})
+"""C5: the finish reasons by which no arguments at all are ``{}``."""
+
+_LEGACY = -(2**64)
+"""C10: the slot of ``function_call``, which is no index of the wire."""
+
+
+class Assembly:
+    """The structured calls of one answer."""
+
+    __slots__ = ("_account", "_ids", "_last", "_open", "_opened", "_settings", "_slots", "_touched")
+
+    def __init__(self, account: Account, settings: Settings) -> None:
+        self._account = account
+        self._settings = settings
+        self._open: dict[int, WireCall] = {}  # by the order of opening
+        self._touched: dict[int, WireCall] = {}  # the open calls that got anything since the last one opened
+        self._slots: dict[int, WireCall] = {}
+        self._ids: dict[str, WireCall] = {}
+        self._last: WireCall | None = None
+        self._opened = 0
+
+    def running(self, index: int) -> WireCall | None:
+        """The call with this index, if it has started and not ended."""
+        return next((call for call in self._open.values() if call.index == index and call.started), None)
+
+    # Fragments
+
+    def take(self, fragment: Fragment, index: int | None = None) -> None:
+        """A fragment of ``tool_calls``; ``index`` stands in for a missing one."""
+        function = fragment.function or _NOTHING
+        call = self._slots.get(fragment.index)  # type: ignore[arg-type]  # None is no key
+        if call is not None and not fragment.id and not function.name and call.flowing:
+            text = function.arguments
+            if type(text) is str:  # the fast path: more arguments of a call that is started
+                self._last = self._touched[call.order] = call
+                self._account.place += len(text)
+                call.more(text)
+                return
+        place = index if fragment.index is None else fragment.index
+        if place is not None and place < 0:
+            place = None
+        self._take(place, fragment.id or "", function)
+
+    def take_legacy(self, function: Function) -> None:
+        """C10: a ``function_call``."""
+        self._take(_LEGACY, "", function)
+
+    def _take(self, index: int | None, id_: str, function: Function) -> None:
+        name = function.name or ""
+        text, as_text = argument_text(function.arguments)
+        if not (id_ or name or text):
+            return
+        self._account.place += len(text)
+        call = self._find(index, id_, name, text)
+        if call is None:
+            call = self._begin(index, id_)
+            if call is None:
+                return
+        self._last = call
+        if call.over:
+            call.late(text)
+            return
+        self._touched[call.order] = call
+        call.add_id(id_)
+        if id_:
+            self._ids.setdefault(id_, call)
+        call.add_name(name)
+        call.add_arguments(text, as_text=as_text)
+        call.start_if_certain()
+
+    def _find(self, index: int | None, id_: str, name: str, text: str) -> WireCall | None:
+        """The call of a fragment by the table above; None for a new one."""
+        if index is None:
+            return self._named(id_, name) if id_ else self._continued(name, text)
+        call = self._slots.get(index)
+        if call is None:
+            if name or id_:
+                return None if name else self._ids.get(id_)
+            return self._adopt(index)
+        if id_ and call.id:
+            return call if id_ == call.id and not _renames(call, name) else None
+        return None if name and _opens(call, name, text) else call
+
+    def _named(self, id_: str, name: str) -> WireCall | None:
+        """A fragment with an id and without index."""
+        call = self._ids.get(id_)
+        return None if call is None or _renames(call, name) else call
+
+    def _continued(self, name: str, text: str) -> WireCall | None:
+        """A fragment without index and id."""
+        call = self._last
+        if call is None or not name or name.strip() == call.name.strip():
+            return None if call is not None and name and _opens(call, name, text) else call
+        if not call.name:
+            return call
+        tools = self._settings.tools
+        piece = not call.begun and not call.started and tools is not None and (call.name + name).strip() in tools
+        return call if piece else None
+
+    def _adopt(self, index: int) -> WireCall | None:
+        """A fragment that says nothing, on an unused index."""
+        if len(self._open) - len(self._touched) > 1:  # what was not touched is not complete, or it would be sealed
+            return None
+        wanting = [call for call in self._open.values() if not call.complete]
+        if len(wanting) != 1 or len(self._slots) >= self._settings.limits.calls:
+            return None
+        (call,) = wanting
+        call.deviate(DeviationCode.ORPHAN_FRAGMENT)
+        self._slots[index] = call
+        return call
+
+    def _begin(self, index: int | None, id_: str) -> WireCall | None:
+        """C5: the next call starts, so the ones before it that are complete are sealed."""
+        touched = [self._touched[order] for order in sorted(self._touched)]
+        self._touched.clear()
+        for call in touched:
+            call.start_if_certain(" ")
+        self._seal(touched)
+        if self._opened >= self._settings.limits.calls:
+            self._account.fail_once(ErrorCode.LIMIT_EXCEEDED, f"more than {self._settings.limits.calls} calls")
+            return None
+        self._opened += 1
+        call = WireCall(self._account, self._settings, self._opened, legacy=index == _LEGACY)
+        self._open[call.order] = call
+        if index is not None:
+            self._slots[index] = call
+        if id_:
+            self._ids[id_] = call
+        return call
+
+    # Ends
+
+    def seal_complete(self, *, cut: bool = False) -> None:
+        """C5: what is complete is sealed. ``cut``: the answer was cut at its length."""
+        self._seal(list(self._open.values()), cut=cut)
+
+    def _seal(self, calls: list[WireCall], *, cut: bool = False) -> None:
+        for call in calls:
+            if call.complete and call.name.strip():
+                call.seal(cut=cut)
+                if call.over:
+                    self._close(call)
+
+    def finish(self, finish_reason: str | None, *, interrupted: bool) -> None:
+        """The end of the stream, or ``[DONE]``: each call that is still open ends (C5, C6, E3)."""
+        if not interrupted:
+            self.seal_complete(cut=finish_reason == "length")
+        for call in list(self._open.values()):
+            if not call.name.strip():
+                self._end_nameless(call)
+            elif interrupted:
+                self._interrupt(call, finish_reason)
+            elif call.blank and finish_reason in _FINISHED:
+                call.seal(empty=True)
+            elif call.blank and finish_reason is None:
+                self._interrupt(call, finish_reason)
+            else:
+                call.fail_unfinished()
+            self._close(call)
+
+    def fail_all(self, code: ErrorCode, reason: str) -> None:
+        """C8, E4: each call that is open fails, if it is more than a placeholder."""
+        for call in list(self._open.values()):
+            if call.name.strip() or call.begun:
+                call.fail(code, reason)
+            else:
+                call.over = True
+            self._close(call)
+
+    def _interrupt(self, call: WireCall, finish_reason: str | None) -> None:
+        reason = "the stream broke" if finish_reason == "error" else "the stream ended without a finish"
+        call.fail(ErrorCode.STREAM_INTERRUPTED, reason)
+
+    def _end_nameless(self, call: WireCall) -> None:
+        if call.begun:
+            call.fail(ErrorCode.MISSING_NAME, "a call without a name")
+        else:
+            call.over = True
+            self._account.tell(DeviationCode.EMPTY_CALL, call.id)
+
+    def _close(self, call: WireCall) -> None:
+        self._open.pop(call.order, None)
+        self._touched.pop(call.order, None)
+
+
+_NOTHING = Function()
+
+
+def _renames(call: WireCall, name: str) -> bool:
+    """C2, C4: another name where the arguments are complete opens the next call, also if it repeats the id."""
+    return bool(name) and (call.over or call.complete) and name.strip() != call.name.strip()
+
+
+def _opens(call: WireCall, name: str, text: str) -> bool:
+    """C2: a name where the arguments are complete opens the next call, unless it restates the one that is there."""
+    return (call.over or call.complete) and not call.restates(name, text)
