@@ -313,7 +313,8 @@ def loads(line: str | bytes) -> Event:
     except msgspec.DecodeError:
         if b"\\ud" not in (line.encode() if isinstance(line, str) else line).lower():
             raise
-        return msgspec.convert(_json_loads(line), Event)  # msgspec refuses lone surrogates
+        event: Event = msgspec.convert(_json_loads(line), Event)  # msgspec's reader refuses lone surrogates
+        return event
 
 
 def json_text(value: Any) -> str:

@@ -79,6 +79,10 @@ def test_promise_1_chunking_of_soup(document, options, finish_reason):
     check_chunking(lambda chunks: document.run(chunks, finish_reason, **options), document.text)
 
 
+VALUE = '<minimax:tool_call>\n<invoke name="f">\n<parameter name="a">v'
+OVER = "</minimax:tool_call>"
+END = f"</parameter>\n</invoke>\n{OVER}"
+
 # fmt: off
 AT_THE_BOUNDS: dict[str, Callable[[int], str]] = {
     "space behind a closing tag": lambda n: f"{VALUE}</parameter>{' ' * n}</invoke>\n</minimax:tool_call>",
@@ -102,9 +106,6 @@ AT_THE_BOUNDS: dict[str, Callable[[int], str]] = {
     "signs in an inner name": lambda n: f'{VALUE}<parameter name="{">" * n}">{END}{END}',
 }
 # fmt: on
-VALUE = '<minimax:tool_call>\n<invoke name="f">\n<parameter name="a">v'
-OVER = "</minimax:tool_call>"
-END = f"</parameter>\n</invoke>\n{OVER}"
 
 
 @pytest.mark.parametrize("title", AT_THE_BOUNDS)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from collections.abc import Iterator
 from contextlib import suppress
 from functools import cache
 
@@ -97,24 +98,27 @@ def step(table: Table, state: State, terminal: str) -> State:
 
 
 @by_start
-def test_every_step_of_a_walk_expects_what_lark_accepts(name, start):
+def test_every_state_expects_what_lark_accepts(name, start):
+    """Each state on the shortest way to it, and on some longer ones."""
     table = table_of(name)
     generator = random.Random(7)
-    seen = set()
-    for _ in range(60):
-        parser = lark_of(name, start).parse_interactive("", start=start)
-        state = table.states[table.starts[start]]
-        for _ in range(40):
-            accepted = parser.accepts()
-            assert state.expected_terminals == accepted
-            seen.add(state.index)
-            # Closing tags are rare among all that may come: without favour a walk stays where it is.
-            choices = sorted(accepted - {"$END"})
-            closers = [tag.terminal for tag in state.tags if tag.role is not Role.OPEN]
-            terminal = generator.choice(choices + closers * 2)
-            parser.feed_token(Token(terminal, "x"))
-            state = step(table, state, terminal)
-    assert seen == reachable(table, start)
+    for index, way in ways(table, start).items():
+        for detour in (0, 0, 3, 10, 30):
+            parser = lark_of(name, start).parse_interactive("", start=start)
+            state = table.states[table.starts[start]]
+            for terminal in way:
+                parser.feed_token(Token(terminal, "x"))
+                state = step(table, state, terminal)
+            assert state.index == index
+            for _ in range(detour + 1):
+                accepted = parser.accepts()
+                assert state.expected_terminals == accepted
+                choices = sorted(accepted - {"$END"})
+                if not choices:
+                    break
+                terminal = generator.choice(choices)
+                parser.feed_token(Token(terminal, "x"))
+                state = step(table, state, terminal)
 
 
 @by_start
@@ -131,23 +135,30 @@ def test_any_walk_expects_what_lark_accepts(name, start, data):
     assert state.may_end == ("$END" in parser.accepts())
 
 
-def reachable(table: Table, start: str) -> set[int]:
-    """The states that a start symbol leads to."""
-    seen: set[int] = set()
-    waiting = [table.starts[start]]
-    while waiting:
-        state = table.states[waiting.pop()]
-        if state.index not in seen:
-            seen.add(state.index)
-            waiting += [tag.target for tag in state.tags] + ([state.opaque_target] if state.opaque else [])
-    return seen
+def ways(table: Table, start: str) -> dict[int, tuple[str, ...]]:
+    """The terminals that lead to each state that a start symbol can lead to, fewest first."""
+    found: dict[int, tuple[str, ...]] = {table.starts[start]: ()}
+    for index in iter_growing(found):
+        state = table.states[index]
+        exits = [(tag.terminal, tag.target) for tag in state.tags]
+        for terminal, target in [*exits, *([(state.opaque, state.opaque_target)] if state.opaque else [])]:
+            found.setdefault(target, (*found[index], terminal))
+    return found
+
+
+def iter_growing(found: dict[int, tuple[str, ...]]) -> Iterator[int]:
+    """The keys of a dictionary that grows meanwhile, in order."""
+    done = 0
+    while done < len(found):
+        yield list(found)[done]
+        done += 1
 
 
 @pytest.mark.parametrize("name", SOURCES)
 def test_the_table_is_whole(name):
     """Every state can be reached, none is there twice, and what is expected is said in the tags' own words."""
     table = table_of(name)
-    assert set().union(*(reachable(table, start) for start in table.starts)) == {s.index for s in table.states}
+    assert set().union(*(ways(table, start) for start in table.starts)) == {state.index for state in table.states}
     shapes = {
         (s.open, s.opaque, s.opaque_target == s.index, s.may_end, frozenset((t.terminal, t.target) for t in s.tags))
         for s in table.states

@@ -102,7 +102,8 @@ class Answer:
         envelope, self.envelope = self.envelope, None
         if envelope is not None and not envelope.calls:
             reason, here = "an envelope without a call", self.report.here
-            self.report.fail(self.report.error(ErrorCode.MALFORMED_ENVELOPE, reason, here, envelope.stray.text[:EXCERPT], late=True)
+            self.report.fail(
+                self.report.error(ErrorCode.MALFORMED_ENVELOPE, reason, here, envelope.stray.text[:EXCERPT], late=True)
             )
 
     def lose(self, rule: str) -> None:
@@ -183,7 +184,8 @@ class Answer:
         if swallowed is not None:
             key, inner = swallowed
             reason = f"{key!r} holds the opening tag of {inner!r}, which this call lacks: a closing tag was lost"
-            call.blame(self.report.error(ErrorCode.AMBIGUOUS_DELIMITER, reason, self.report.here, path=(key,), late=True)
+            call.blame(
+                self.report.error(ErrorCode.AMBIGUOUS_DELIMITER, reason, self.report.here, path=(key,), late=True)
             )
 
     def exceed(self, call: OpenCall, reason: str, offset: int, excerpt: str = "") -> None:

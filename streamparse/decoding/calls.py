@@ -32,6 +32,7 @@ class OpenCall:
 
     __slots__ = (
         "_raw",
+        "_raw_room",
         "arguments",
         "deviations",
         "error",
@@ -41,6 +42,7 @@ class OpenCall:
         "name",
         "offset",
         "over",
+        "parameters",
         "reader",
         "room",
         "snapshot",
@@ -64,6 +66,7 @@ class OpenCall:
         self.trusted = True
         self.started = False  # ToolCallStarted was given
         self.over = False  # it ended before its closing tag
+        self.parameters = 0  # that it was given, repetitions included
         self.key: str | None = None  # of the parameter whose value is open
         self.reader: Reader | None = None  # of that value
         self.room = room  # characters that its values may still take
@@ -72,10 +75,16 @@ class OpenCall:
         self.snapshot: Callable[[], dict[str, Any]] | None = None  # of a call that is one JSON object
         self.stray = Stray()
         self._raw: list[str | Pieces] = []
+        self._raw_room = room  # of what is no value: tags, white space, stray text
 
     def keep_raw(self, text: str | Pieces) -> None:
         """Remember a piece of the call's text as it was received, or one that is still growing."""
-        if not self.over:
+        if self.over:
+            return
+        if isinstance(text, str):
+            text = text[: self._raw_room]
+            self._raw_room -= len(text)
+        if text:
             self._raw.append(text)
 
     def type_of(self, key: str) -> ValueType | None:

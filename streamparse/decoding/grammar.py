@@ -161,10 +161,13 @@ class _Compiler:
                 self._refuse(f"unknown rule {name!r}; known are {', '.join(RULES)}, and _helpers")
 
     def _check_margins(self) -> None:
-        """A terminal that is used in no rule is a margin of something, or another format's mark; else it is misspelt."""
+        """A terminal that is used in no rule is a margin of something, or another format's mark; else it is
+        misspelt."""
         for name in self.layout.keys() - self.literals.keys():
             if not (_MARGIN_NAME.fullmatch(name) or _MENTION_NAME.fullmatch(name) or name.startswith("__")):
-                self._refuse(f"terminal {name} is used in no rule; such names begin with BEFORE_, AFTER_, HEAD_, TAIL_ or FOREIGN_")
+                self._refuse(
+                    f"terminal {name} is used in no rule; such names begin with BEFORE_, AFTER_, HEAD_, TAIL_ or FOREIGN_"
+                )
         kinds = {str(rule.origin.name).split("_")[0].upper() for rule in self.rules}
         for name in self.layout:
             found = _MARGIN_NAME.fullmatch(name)
@@ -495,8 +498,8 @@ def _merge(drafts: dict[_Stack, _Draft], ways: dict[_Stack, tuple[str, ...]]) ->
 
 
 def _recoveries(state: State, states: list[State]) -> Iterator[Recovery]:
-    """Tags of the enclosing states, for a state where only tags may stand (see ``Recovery``). In a call that is one JSON
-    object, the opening tag of the next call: the object itself may be complete."""
+    """Tags of the enclosing states, for a state where only tags may stand (see ``Recovery``). In a call that is one
+    JSON object, the opening tag of the next call: the object itself may be complete."""
     if state.opaque == "PAYLOAD":
         closers = [tag for tag in state.tags if tag.role is Role.CLOSE]
         for closer in closers:

@@ -106,7 +106,8 @@ class ValueGuard:
         if not key or head.endswith("/"):  # <parameter name="x"/> is no pair
             return
         if self._missing(key):
-            self.swallowed.append(key)
+            if key not in self.swallowed:
+                self.swallowed.append(key)
         else:
             self._depth += 1
 

@@ -60,8 +60,8 @@ def _value(found: re.Match[str]) -> str:
 
 
 def header_end(text: str, end: str, attributes: bool) -> int | None:
-    """Where a header ends in ``text``: the first ``end`` outside quotes. -1 if it has not come; None while a quote is open
-    that this line may still close (N4)."""
+    """Where a header ends in ``text``: the first ``end`` outside quotes. -1 if it has not come; None while a quote is
+    open that this line may still close (N4)."""
     at = 0
     while True:
         place = text.find(end, at)

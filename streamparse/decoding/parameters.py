@@ -121,7 +121,8 @@ class Parameters:
         if undeclared and key:
             answer.report.deviate(call, DeviationCode.UNDECLARED_ARGUMENT, path=(key,), detail=key)
         self.repeated = key in call.arguments
-        if len(call.arguments) >= answer.limits.parameters:
+        call.parameters += 1
+        if call.parameters > answer.limits.parameters:
             answer.exceed(call, f"more than {answer.limits.parameters} parameters", answer.report.here)
             return
         call.key = key

@@ -48,8 +48,8 @@ class Report:
     def error(
         self, code: ErrorCode, reason: str, offset: int, excerpt: str = "", path: Path = (), *, late: bool = False
     ) -> ErrorDetail:
-        """An error with what is open here and what would have been accepted (E1); ``late`` for one that is told when its
-        place has passed, so that what may come here is beside the point."""
+        """An error with what is open here and what would have been accepted (E1); ``late`` for one that is told when
+        its place has passed, so that what may come here is beside the point."""
         state = self._scanner.state
         where = state.open or ((state.opaque.lower(),) if state.opaque else ())
         return ErrorDetail(code, reason, offset, where, () if late else state.expected, excerpt, path)
