@@ -200,3 +200,21 @@ def test_message_of_a_cut_answer():
     assert isinstance(failed, ToolCallFailed)
     assert failed.error.message == "end of stream at 75 in calls > call > argument; expected '</parameter>' or text"
     assert ended == Ended("length", None, False)
+
+
+@pytest.mark.parametrize(
+    ("before", "trusted"),
+    [
+        ("  ```xml\n", False),  # indented, as in a list
+        ("````\n```\n", False),  # a fence of four holds one of three
+        ("```\n```py\n", False),  # a run with a word closes nothing
+        ("~~~\n```\n", False),
+        ("```\n````\n", True),  # a longer run closes
+        ("```\nx\n  ``` \n", True),
+        ("a ``` b\n", True),  # amid a line it is none
+        ("``\n", True),
+    ],
+)
+def test_n12_fences_of_markdown(before, trusted):
+    (call,) = [fact for fact in facts(before + NOW_CALL) if isinstance(fact, tuple)]
+    assert (len(call) == 2) is trusted

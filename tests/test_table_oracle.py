@@ -28,7 +28,7 @@ from streamparse import (
 )
 from streamparse.decoding.grammar import compile_grammar, dialects, grammar_directory, load
 from streamparse.decoding.native import decode
-from streamparse.decoding.table import OPAQUE_WORDS, Role, State, Table
+from streamparse.decoding.table import OPAQUE_WORDS, State, Table
 
 from .chunks import check_chunking
 from .documents import OPTIONS, Call, said_by

@@ -8,6 +8,7 @@ from msgspec import structs
 
 from streamparse.decoding.calls import OpenCall
 from streamparse.decoding.envelope import Envelope
+from streamparse.decoding.fence import Fence
 from streamparse.decoding.payload import Payload, PayloadEvent
 from streamparse.decoding.report import Report
 from streamparse.decoding.scanner import Scanner
@@ -53,7 +54,7 @@ class Answer:
         self.envelope: Envelope | None = None
         self.provisional: list[OpenCall] = []
         self.said_something = False  # anything but white space was text, reasoning or a call
-        self.fence = ""  # the Markdown fence that is open in the text (N12)
+        self.fence = Fence()
         self.straying = False  # there is stray text that nothing was told of
         self.closing = False  # the stream is over
         self.finish_reason: str | None = None
@@ -144,8 +145,8 @@ class Answer:
         call.start(name, self._make_id(call.index))
         self.said_something = True
         self.report.events.append(ToolCallStarted(call.index, call.id, name))
-        if self.fence:
-            self.report.deviate(call, DeviationCode.INSIDE_CODE_FENCE, offset=call.offset, detail=self.fence)
+        if self.fence.inside():
+            self.report.deviate(call, DeviationCode.INSIDE_CODE_FENCE, offset=call.offset, detail=self.fence.inside())
         if self._tools is not None:
             call.tool = self._tools.get(name)
             if call.tool is None:

@@ -231,7 +231,7 @@ class NativeDecoder:
     def _enter_fast_path(self) -> None:
         call, guard, plan = self._answer.call, self._parameters.guard, self._scanner.plan
         if call is None:
-            if self._answer.said_something:
+            if self._answer.said_something and not self._answer.fence.pending:
                 self._prose = _PROSE.get(plan.opaque)
                 self._stops = plan.stops
             return
@@ -247,7 +247,7 @@ class NativeDecoder:
         reader = call.reader
         if isinstance(reader, TextReader) and not self._strip and call.key is not None:
             self._fast = (plan.stop, reader.append, call.index, (call.key,))
-        elif isinstance(reader, JsonReader) and reader.json is not None:
+        elif isinstance(reader, JsonReader) and reader.json is not None and not self._strip:
             self._json = reader.more_json
             self._json_stop = plan.stop
         else:
@@ -295,6 +295,8 @@ class NativeDecoder:
             self._parameters.value_text(text)
         elif kind in _PROSE:
             self._report.events.append(_PROSE[kind](text))
+            if kind == "TEXT":
+                self._answer.fence.see(text)
             if not self._answer.said_something and not text.isspace():
                 self._answer.said_something = True
         elif kind == "PAYLOAD":
@@ -306,7 +308,7 @@ class NativeDecoder:
         if self._parameters.guard is not None:
             self._parameters.guard.note(tag)
         elif tag.terminal == "FENCE":
-            answer.fence = "" if answer.fence == tag.text else answer.fence or tag.text
+            answer.fence.note(tag.text)
         elif tag.terminal.startswith("FOREIGN_"):
             self._report.tell_once(DeviationCode.FOREIGN_FORMAT, place, tag.terminal[8:].lower())
         elif tag.bare:

@@ -63,30 +63,17 @@ class Reader(Protocol):
         """Whether anything of the value is certain, and what."""
 
 
-class TextReader:
-    """T1: only a string. ``strip`` (N8) takes white space off both ends."""
+class Stripper:
+    """N8, ``whitespace="strip"``: takes white space off both ends of a text that comes in pieces."""
 
-    __slots__ = ("_begun", "_index", "_kept", "_path", "_strip", "append", "json", "pieces")
+    __slots__ = ("_begun", "_kept")
 
-    def __init__(self, place: Place, pieces: Pieces | None = None) -> None:
-        self.pieces = Pieces() if pieces is None else pieces
-        self.append = self.pieces.append
-        self._index = place.index
-        self._path = place.path
-        self._strip = place.strip
+    def __init__(self) -> None:
         self._begun = False
-        self._kept = ""  # white space that is only part of the value if something follows
-        self.json: JsonDecoder | None = None
+        self._kept = ""  # white space that is only part of the text if something follows
 
-    def feed(self, text: str) -> ReaderEvents:
-        if self._strip:
-            text = self._stripped(text)
-        if not text:
-            return []
-        self.pieces.add(text)
-        return [ArgumentDelta(self._index, self._path, text)]
-
-    def _stripped(self, text: str) -> str:
+    def take(self, text: str) -> str:
+        """What is certain to be inside."""
         if not self._begun:
             text = text.lstrip()
             self._begun = bool(text)
@@ -96,6 +83,28 @@ class TextReader:
             return ""
         whole, self._kept = self._kept + solid, text[len(solid) :]
         return whole
+
+
+class TextReader:
+    """T1: only a string. ``strip`` (N8) takes white space off both ends."""
+
+    __slots__ = ("_index", "_path", "_stripper", "append", "json", "pieces")
+
+    def __init__(self, place: Place, pieces: Pieces | None = None) -> None:
+        self.pieces = Pieces() if pieces is None else pieces
+        self.append = self.pieces.append
+        self._index = place.index
+        self._path = place.path
+        self._stripper = Stripper() if place.strip else None
+        self.json: JsonDecoder | None = None
+
+    def feed(self, text: str) -> ReaderEvents:
+        if self._stripper is not None:
+            text = self._stripper.take(text)
+        if not text:
+            return []
+        self.pieces.add(text)
+        return [ArgumentDelta(self._index, self._path, text)]
 
     def close(self) -> Outcome:
         return Outcome([], Reading(self.pieces.text(), ()))
@@ -130,16 +139,19 @@ class LateReader:
 class JsonReader:
     """T4: no string is allowed and a container is. From its opening bracket on the value is JSON; else it is late."""
 
-    __slots__ = ("_begun", "_place", "_type", "json", "pieces")
+    __slots__ = ("_begun", "_place", "_stripper", "_type", "json", "pieces")
 
     def __init__(self, type_: ValueType, place: Place) -> None:
         self.pieces = Pieces()
         self._type = type_
         self._place = place
+        self._stripper = Stripper() if place.strip else None
         self._begun = False
         self.json: JsonDecoder | None = None
 
     def feed(self, text: str) -> ReaderEvents:
+        if self._stripper is not None:
+            text = self._stripper.take(text)
         self.pieces.add(text)
         if self.json is not None:
             return list(self.json.feed(text))
@@ -243,7 +255,7 @@ def reader_for(type_: ValueType, place: Place) -> Reader:
     """The reader for a parameter of this type."""
     if type_.mode is Mode.TEXT:
         return TextReader(place)
-    if type_.mode is Mode.JSON and not place.strip:
+    if type_.mode is Mode.JSON:
         return JsonReader(type_, place)
     if type_.mode is Mode.OPEN:
         return OpenReader(place)

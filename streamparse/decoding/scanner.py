@@ -77,6 +77,7 @@ class Scanner:
 
     __slots__ = (
         "_base",
+        "_blank",
         "_buffer",
         "_candidate",
         "_chains",
@@ -120,6 +121,7 @@ class Scanner:
         self._cut = -1  # where the stream ended inside a tag
         self._candidate: tuple[Tag, int, int] | None = None
         self._edge = 0  # directly behind a tag: the start of a line, as far as N3 is concerned
+        self._blank = True  # nothing but blanks stands before the buffer on its line
         self._previous = "\n"  # the character before the buffer
         self._queue: list[Lexeme] = []
         self._skip = NO_MARGIN
@@ -268,6 +270,12 @@ class Scanner:
             return "\n"
         return self._buffer[at - 1] if at else self._previous
 
+    def _line_is_blank(self, at: int) -> bool:
+        """Whether nothing but blanks stands before a place on its line; directly behind a tag a line starts."""
+        start = max(self._buffer.rfind("\n", 0, at) + 1, self._edge)
+        line = self._buffer[start:at]
+        return (not line or line.isspace()) and (start > 0 or self._edge == 0 or self._blank)
+
     def _judge(self, tag: Tag, start: int, end: int, final: bool) -> Verdict | None:
         """The verdict on a tag in opaque text; None for one that is not even worth a note."""
         plan = self.plan
@@ -289,7 +297,7 @@ class Scanner:
         before = self._before(start)
         if self.plan.prose and before == "`":
             return None
-        return None if tag.terminal == "FENCE" and before != "\n" else DATA
+        return None if tag.terminal == "FENCE" and not self._line_is_blank(start) else DATA
 
     def _judge_prose(self, tag: Tag, start: int, end: int, final: bool) -> Verdict:
         """N3: when a tag counts among text that is written for readers."""
@@ -412,6 +420,7 @@ class Scanner:
         """Drop what was handed on, and see whether the next chunk can be taken without looking."""
         keep = self._shown if self._partial < 0 else min(self._partial, self._shown)
         if keep:
+            self._blank = self._line_is_blank(keep)
             self._previous = self._before(keep)
             self._buffer = self._buffer[keep:]
             self._base += keep
@@ -426,5 +435,5 @@ class Scanner:
             and not self._buffer
             and self._skip is NO_MARGIN
             and plan.opaque_target == plan.index
-            and not (plan.prose and self._previous in "\n`")
+            and not (plan.prose and (self._blank or self._previous == "`"))
         )
