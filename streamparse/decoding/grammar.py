@@ -166,7 +166,7 @@ class _Compiler:
         for name in self.layout.keys() - self.literals.keys():
             if not (_MARGIN_NAME.fullmatch(name) or _MENTION_NAME.fullmatch(name) or name.startswith("__")):
                 self._refuse(
-                    f"terminal {name} is used in no rule, and is no margin (BEFORE_, AFTER_, HEAD_, TAIL_) and no FOREIGN_ mark"
+                    f"terminal {name} is used in no rule, is no margin (BEFORE_ …) and no FOREIGN_ mark"
                 )
         kinds = {str(rule.origin.name).split("_")[0].upper() for rule in self.rules}
         for name in self.layout:
