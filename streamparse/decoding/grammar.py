@@ -165,9 +165,7 @@ class _Compiler:
         misspelt."""
         for name in self.layout.keys() - self.literals.keys():
             if not (_MARGIN_NAME.fullmatch(name) or _MENTION_NAME.fullmatch(name) or name.startswith("__")):
-                self._refuse(
-                    f"terminal {name} is used in no rule, is no margin (BEFORE_ …) and no FOREIGN_ mark"
-                )
+                self._refuse(f"terminal {name} is used in no rule, is no margin (BEFORE_ …) and no FOREIGN_ mark")
         kinds = {str(rule.origin.name).split("_")[0].upper() for rule in self.rules}
         for name in self.layout:
             found = _MARGIN_NAME.fullmatch(name)
