@@ -9,6 +9,8 @@ PIP := $(BIN)/python -m pip -qq --disable-pip-version-check # -qq: errors only
 
 # Seconds that `make fuzz` may search, shared out among the properties.
 FUZZ_SECONDS ?= 120
+# What it searches: every property, or FUZZ=fuzz for the long searches alone.
+FUZZ ?= fuzz or hypothesis
 # Further options for pytest (ARGS="-k native -x") and for uv (LOCK_ARGS=--upgrade).
 ARGS ?=
 LOCK_ARGS ?=
@@ -59,7 +61,7 @@ bench-smoke: $(STAMP) ## run each quick benchmark once, without measuring
 
 # "hypothesis" is the mark that hypothesis puts on each of its tests.
 fuzz: $(STAMP) ## search all properties for FUZZ_SECONDS (default 120)
-	HYPOTHESIS_PROFILE=fuzz FUZZ_SECONDS=$(FUZZ_SECONDS) $(BIN)/python -m pytest -m "fuzz or hypothesis" \
+	HYPOTHESIS_PROFILE=fuzz FUZZ_SECONDS=$(FUZZ_SECONDS) $(BIN)/python -m pytest -m "$(FUZZ)" \
 	    --timeout=$$(( $(FUZZ_SECONDS) + 300 )) $(ARGS)
 
 # uv resolves for all platforms at once, and writes the hash of every file of a release, and no address.

@@ -31,7 +31,7 @@ FUZZ_SECONDS = float(os.environ.get("FUZZ_SECONDS", "120"))
 settings.register_profile("default", max_examples=60, deadline=None)
 settings.register_profile("ci", max_examples=100, deadline=None, derandomize=True, database=None, print_blob=True)
 if IN_CI:
-    settings.register_profile("fuzz", settings.get_profile("ci"), max_examples=500)
+    settings.register_profile("fuzz", settings.get_profile("ci"), max_examples=200)
 else:
     settings.register_profile("fuzz", max_examples=200, deadline=None, print_blob=True)
 settings.load_profile(PROFILE)
