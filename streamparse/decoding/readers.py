@@ -216,6 +216,8 @@ class OpenReader:
 
     def feed(self, text: str) -> ReaderEvents:
         if self._text is not None:
+            if self._text.pieces is not self.pieces:
+                self.pieces.add(text)
             return self._text.feed(text)
         self.pieces.add(text)
         if self._probe is None:
