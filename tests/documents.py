@@ -267,7 +267,11 @@ def tagged(dialect: Dialect) -> SearchStrategy[str]:
         dialect.turn,
     ]
     inner = st.lists(texts(max_size=3) | st.sampled_from(pieces), max_size=4).map("".join)
-    return inner.map(lambda text: text if _ends_solid(text, dialect) else text + ".")
+    # N5, last resort: a quoted call and then the marker that ends the turn end the value.
+    resort = re.compile(re.escape(dialect.calls[1]) + r"\s*" + re.escape(dialect.end_of_turn))
+    return inner.filter(lambda text: resort.search(text) is None).map(
+        lambda text: text if _ends_solid(text, dialect) else text + "."
+    )
 
 
 def _ends_solid(text: str, dialect: Dialect) -> bool:
@@ -507,7 +511,9 @@ def documents(
             writer.add("\n\n", "space", "text")
             writer.text(draw(prose(dialect)))
             after_text = True
-    if end_of_turn and draw(st.booleans()):
+    before = writer.pieces[-1].text  # "[e~" and "[e~[" would begin a marker too early
+    marked = (before + dialect.end_of_turn).find(dialect.end_of_turn) == len(before)
+    if end_of_turn and marked and draw(st.booleans()):
         writer.add(dialect.end_of_turn, "tag", "text")
         writer.add("\n", "space", "text")
     return Document(dialect, begins, tools if typed else None, tuple(writer.pieces), tuple(writer.said))

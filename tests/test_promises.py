@@ -707,11 +707,18 @@ def _answer(dialect: Dialect, bodies: list[str], several: bool) -> str:
     return f"{opening}\n" + "\n".join(bodies) + f"\n{closing}"
 
 
-@pytest.mark.parametrize("several", [False, True], ids=["one envelope", "an envelope each"])
-@pytest.mark.parametrize(("dialect", "title"), CASES, ids=[f"{dialect.name}: {title}" for dialect, title in CASES])
+ISOLATED = [
+    pytest.param(
+        dialect, title, several, id=f"{dialect.name}: {title}-{'an envelope each' if several else 'one envelope'}"
+    )
+    for dialect, title in CASES
+    for several in (False, True)
+    if several or title not in SWALLOWED
+]
+
+
+@pytest.mark.parametrize(("dialect", "title", "several"), ISOLATED)
 def test_promise_8_isolation(dialect, title, several):
-    if not several and title in SWALLOWED:
-        pytest.skip("N5: behind '</invoke>' another closing tag says that the text so far was data")
     limits = Limits(name=100, arguments=100)
     bodies = [_call_text(dialect, "before", "one"), MALFORMED[dialect.name][title], _call_text(dialect, "after", "two")]
     text = _answer(dialect, bodies, several)
