@@ -102,7 +102,7 @@ class ValueGuard:
 
     def _open_pair(self, head: str) -> None:
         self._head = None
-        key = read_header(head, self._attributes).name
+        key, _ = read_header(head, self._attributes)
         if not key or head.endswith("/"):  # <parameter name="x"/> is no pair
             return
         if self._missing(key):

@@ -6,7 +6,7 @@ is not closed before a line break, or within the name limit, is no quote and no 
 from __future__ import annotations
 
 import re
-from typing import NamedTuple
+from typing import TypeAlias
 
 from streamparse.decoding.table import Tag
 from streamparse.decoding.verdict import DATA, TAKE, WAIT, Verdict
@@ -22,27 +22,24 @@ _ATTRIBUTE = re.compile(
 _QUOTE = re.compile("[\"']")
 
 
-class Header(NamedTuple):
-    """A header that was read: its name (empty if missing) and the names of the attributes that mean nothing."""
-
-    name: str
-    extra: tuple[str, ...] = ()
+Header: TypeAlias = tuple[str, tuple[str, ...]]
+"""A header that was read: its name (empty if missing), and the names of the attributes that mean nothing."""
 
 
 def read_header(text: str, attributes: bool) -> Header:
     """The name in a header's text (N4)."""
     if attributes and text[:6] == 'name="' and text.find('"', 6) == len(text) - 1 and "\n" not in text:
-        return Header(text[6:-1])  # the canonical form, quickly
+        return text[6:-1], ()  # the canonical form, quickly
     if not attributes:
         name = text.strip()
-        return Header(name[1:-1] if len(name) > 1 and name[0] in "\"'" and name[0] == name[-1] else name)
+        return name[1:-1] if len(name) > 1 and name[0] in "\"'" and name[0] == name[-1] else name, ()
     name, at = "", 0
     extra: list[str] = []
     while True:
         found = _ATTRIBUTE.match(text, at)
         if found is None or found.end() == at:
             if at >= len(text):
-                return Header(name, tuple(extra))
+                return name, tuple(extra)
             at += 1  # a stray quote or sign
             continue
         at = found.end()
@@ -83,6 +80,10 @@ class HeaderGuard:
     def __init__(self, limit: int) -> None:
         self._text = ""
         self._limit = limit
+
+    def begin(self) -> None:
+        """Another header."""
+        self._text = ""
 
     def see(self, text: str) -> None:
         """More of the header."""

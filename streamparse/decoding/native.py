@@ -166,7 +166,8 @@ class NativeDecoder:
         answer.closing, answer.finish_reason = True, finish_reason
         if finish_reason in CUT_SHORT:
             self._scanner.cut_short()
-        events = report.begin()
+        events: list[Event] = []
+        report.events = events
         cut = ""
         while (lexeme := self._scanner.pull(True)) is not None:
             if lexeme[0] is CUT and self._over_at < 0:
@@ -214,16 +215,18 @@ class NativeDecoder:
         if self._fast is not _NO_FAST_PATH or self._json is not None:
             self._leave_fast_path()
         self._prose = None
-        events = self._report.begin()
+        events: list[Event] = []
+        self._report.events = events
         scanner = self._scanner
         if scanner.plain and scanner.plan.is_plain(chunk):
             scanner.offset = scanner.position
             self._opaque(chunk)
             scanner.pass_over(len(chunk))
         else:
-            scanner.push(chunk)
-            while (lexeme := scanner.pull()) is not None:
+            lexeme = scanner.take(chunk)
+            while lexeme is not None:
                 self._take(lexeme)
+                lexeme = scanner.pull()
         if scanner.plain and self._over_at < 0:
             self._enter_fast_path()
         return events

@@ -28,6 +28,7 @@ class Parameters:
 
     __slots__ = (
         "_answer",
+        "_attributes",
         "_header_guard",
         "_header_offset",
         "_header_room",
@@ -47,7 +48,8 @@ class Parameters:
         self._repair = repair
         self._quotes = quotes
         self.header: list[str] | None = None  # the text of a name or key that is being read
-        self._header_guard: HeaderGuard | None = None
+        self._attributes = HeaderGuard(answer.limits.name)
+        self._header_guard: HeaderGuard | None = None  # the same, while a header is a list of attributes
         self._header_offset = 0
         self._header_room = 0
         self.guard: ValueGuard | None = None  # of the value that is open
@@ -70,7 +72,8 @@ class Parameters:
         self._header_room = limit
         self._header_guard = None
         if scanner.plan.opaque in ATTRIBUTE_KINDS:
-            scanner.guard = self._header_guard = HeaderGuard(limit)
+            self._attributes.begin()
+            scanner.guard = self._header_guard = self._attributes
 
     def header_text(self, text: str) -> None:
         """More of the name or key."""
@@ -101,16 +104,16 @@ class Parameters:
                 self._watch(call, tag)
             return
         report = self._answer.report
-        header = read_header(text, self._header_guard is not None)
-        if not header.name:
+        name, extra = read_header(text, self._header_guard is not None)
+        if not name:
             what = "a parameter without a name" if is_key else "a call without a name"
             call.blame(report.error(ErrorCode.MISSING_NAME, what, self._header_offset, text[:EXCERPT]))
         if is_key:
             self._watch(call, tag)
-            self._open_value(call, header.name)
-        elif header.name:
-            self._answer.start_call(call, header.name)
-        for attribute in header.extra:
+            self._open_value(call, name)
+        elif name:
+            self._answer.start_call(call, name)
+        for attribute in extra:
             report.deviate(call, DeviationCode.EXTRA_ATTRIBUTE, detail=attribute, offset=self._header_offset)
 
     # Values
@@ -171,14 +174,14 @@ class Parameters:
             return
         reader, key, report = self._reader(call), call.key, self._answer.report
         outcome = reader.close()
-        value = outcome.reading.value
+        value = outcome.value
         call.reader = call.key = None
         if call.started and not self.repeated:
             report.events += outcome.events
         self._judge_json(call, reader.json)
         if isinstance(value, str):
             self._check_string(call, key, value, guard)
-        for code, expected, found in outcome.reading.deviations:
+        for code, expected, found in outcome.deviations:
             report.deviate(call, code, path=(key,), expected=expected, found=found)
         self._answer.assumed = self._answer.scanner.assumed
         if reader.json is not None and reader.json.error is not None:

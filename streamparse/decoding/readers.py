@@ -13,8 +13,8 @@ import msgspec
 
 from streamparse.decoding.arguments import JsonDecoder
 from streamparse.decoding.pieces import Pieces
-from streamparse.decoding.values import JSON_SPACE, Mode, Reading, ValueType
-from streamparse.events import ArgumentDelta, ArgumentValue, Deviated, Event, Path
+from streamparse.decoding.values import JSON_SPACE, Mode, ValueType
+from streamparse.events import ArgumentDelta, ArgumentValue, Deviated, DeviationCode, Event, Path
 from streamparse.limits import Limits
 
 ReaderEvent = ArgumentDelta | ArgumentValue | Deviated
@@ -39,12 +39,14 @@ class Place(msgspec.Struct, frozen=True, gc=False):
 
 
 class Outcome(msgspec.Struct, frozen=True, gc=False):
-    """A closed value: its last events (without the ``ArgumentValue`` of the value itself), and the reading.
+    """A closed value: its last events (without the ``ArgumentValue`` of the value itself), and what was read
+    (as in ``Reading``).
 
     What was wrong with a value that was read as JSON is in the reader's ``json``."""
 
     events: ReaderEvents
-    reading: Reading
+    value: Any
+    deviations: tuple[tuple[DeviationCode, str, str], ...] = ()
 
 
 class Reader(Protocol):
@@ -107,7 +109,7 @@ class TextReader:
         return [ArgumentDelta(self._index, self._path, text)]
 
     def close(self) -> Outcome:
-        return Outcome([], Reading(self.pieces.text(), ()))
+        return Outcome([], self.pieces.text())
 
     def partial(self) -> tuple[bool, Any]:
         return True, self.pieces.text()
@@ -130,7 +132,7 @@ class LateReader:
 
     def close(self) -> Outcome:
         raw = self.pieces.text()
-        return Outcome([], self._type.read(raw.strip() if self._strip else raw))
+        return Outcome([], *self._type.read(raw.strip() if self._strip else raw))
 
     def partial(self) -> tuple[bool, Any]:
         return False, None
@@ -189,11 +191,11 @@ class JsonReader:
 
     def close(self) -> Outcome:
         if self.json is None:
-            return Outcome([], self._type.read(self.pieces.text()))
+            return Outcome([], *self._type.read(self.pieces.text()))
         events: ReaderEvents = list(self.json.close())
         if self.json.error is not None:
-            return Outcome(events, Reading(self.pieces.text(), ()))
-        return Outcome(events, Reading(self.json.value, ()))
+            return Outcome(events, self.pieces.text())
+        return Outcome(events, self.json.value)
 
     def partial(self) -> tuple[bool, Any]:
         if self.json is None or self.json.error is not None or self.json.partial is None:
@@ -245,9 +247,9 @@ class OpenReader:
         if self._probe is not None:
             self._probe.close()
             if self._probe.error is None:
-                return Outcome([], Reading(self._probe.value, ()))
+                return Outcome([], self._probe.value)
         raw = self.pieces.text()
-        return Outcome(self._be_text(raw), Reading(raw.strip() if self._place.strip else raw, ()))
+        return Outcome(self._be_text(raw), raw.strip() if self._place.strip else raw)
 
     def partial(self) -> tuple[bool, Any]:
         return self._text.partial() if self._text is not None else (False, None)

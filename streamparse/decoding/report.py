@@ -29,7 +29,7 @@ class Report:
 
     def __init__(self, scanner: Scanner) -> None:
         self._scanner = scanner
-        self.events: list[Event] = []
+        self.events: list[Event] = []  # of the feed that is running; each feed brings its own list
         self.clean = True
         self.finished: dict[int, ToolCall] = {}
         self.failed: dict[int, PartialToolCall] = {}
@@ -39,11 +39,6 @@ class Report:
     def here(self) -> int:
         """The place of what the scanner gave last."""
         return self._scanner.offset
-
-    def begin(self) -> list[Event]:
-        """A new list of events, for a new feed."""
-        self.events = []
-        return self.events
 
     def error(
         self, code: ErrorCode, reason: str, offset: int, excerpt: str = "", path: Path = (), *, late: bool = False

@@ -154,33 +154,34 @@ class Scanner:
 
     def feed(self, chunk: str) -> Iterator[Lexeme]:
         """The lexemes that this chunk makes certain."""
-        self.push(chunk)
-        while (lexeme := self.pull()) is not None:
+        lexeme = self.take(chunk)
+        while lexeme is not None:
             yield lexeme
+            lexeme = self.pull()
 
     def close(self) -> Iterator[Lexeme]:
         """The lexemes that the end of the stream makes certain."""
         while (lexeme := self.pull(True)) is not None:
             yield lexeme
 
-    def push(self, chunk: str) -> None:
-        """Take a chunk; ``pull`` then gives its lexemes, one by one, until None. (``feed`` is both, as an iterator.)"""
+    def take(self, chunk: str) -> Lexeme | None:
+        """Take a chunk, and give its first lexeme; ``pull`` gives the others, one by one, until None. (``feed`` is
+        both, as an iterator.)"""
         self.plain = False
-        self._buffer += chunk
+        buffer = self._buffer = self._buffer + chunk
+        plan = self.plan
+        if self._stall is None and len(buffer) < plan.longest and buffer in plan.begun:
+            return None  # still inside the tag that has begun; only to be quick about it
+        return self.pull()
 
     def pull(self, final: bool = False) -> Lexeme | None:
         """The next lexeme that is certain, or None: more input has to come first."""
         if self._queue:
             return self._queue.pop(0)
         buffer, stall, plan = self._buffer, self._stall, self.plan
-        if final:
-            pass
-        elif stall is None:
-            if len(buffer) < plan.longest and buffer in plan.begun:
-                return None  # still inside the tag that has begun; only to be quick about it
-        elif stall[0].ends_in(stall[1], buffer, stall[2]):
-            return None  # likewise, further on in a chain
-        else:
+        if stall is not None and not final:
+            if stall[0].ends_in(stall[1], buffer, stall[2]):
+                return None  # still inside a tag of a chain; only to be quick about it
             self._stall = None
         if self._skip is not NO_MARGIN:
             lexeme = self._skip_margin(self._skip, final)
