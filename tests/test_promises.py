@@ -290,6 +290,24 @@ def test_promise_3_nothing_taken_back(data, document, options, finish_reason):
             agrees(decoder.partial(index).arguments, index, deltas, {})
 
 
+BROKEN_JSON = {
+    M2.name: '<minimax:tool_call>\n<invoke name="f">\n<parameter name="o">{"k": "v", "l": ["w"}',
+    QWEN.name: '<tool_call>\n<function=f>\n<parameter=o>\n{"k": "v", "l": ["w"}',
+    HERMES.name: '<tool_call>\n{"name": "f", "arguments": {"k": "v", "l": ["w"}}',
+}
+
+
+@by_dialect
+@pytest.mark.parametrize("rest", ["", " more", "\n\n"])
+def test_promise_3_what_was_told_before_an_error_is_kept(dialect, rest):
+    """A value whose JSON is broken, and which is never closed: the failed call holds what was streamed."""
+    events = decode(BROKEN_JSON[dialect.name] + rest, dialect.name, tools=SOUP_TOOLS, finish_reason="length")
+    (failed,) = [event for event in events if isinstance(event, ToolCallFailed)]
+    deltas = {(event.index, event.path): event.text for event in events if isinstance(event, ArgumentDelta)}
+    assert deltas
+    agrees(failed.call.arguments, 0, deltas, {})
+
+
 def agrees(arguments: Any, index: int, deltas: dict, values: dict) -> None:
     """What was streamed is what the call holds."""
     for (owner, path), text in deltas.items():

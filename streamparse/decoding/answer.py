@@ -217,6 +217,8 @@ class Answer:
                 self.report.conclude(call.fail(error))
                 continue
             self.report.deviate(call, DeviationCode.UNCLOSED_REASONING, offset=self.scanner.position)
+            if self.finish_reason == "length":  # as in E2: the reasoning may have been about to reject it
+                call.trusted = self.report.clean = False
             self.report.conclude(call.seal())
         self.provisional.clear()
 

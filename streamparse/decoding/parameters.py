@@ -13,7 +13,7 @@ from streamparse.decoding.arguments import JsonDecoder
 from streamparse.decoding.calls import OpenCall, declared_type
 from streamparse.decoding.guards import ValueGuard
 from streamparse.decoding.headers import ATTRIBUTE_KINDS, HeaderGuard, read_header
-from streamparse.decoding.readers import Place, Reader, reader_for
+from streamparse.decoding.readers import OpenReader, Place, Reader, reader_for
 from streamparse.decoding.table import Tag
 from streamparse.decoding.values import ANY, ValueType
 from streamparse.events import ArgumentValue, DeviationCode, ErrorCode
@@ -173,6 +173,7 @@ class Parameters:
         if call is None or guard is None or call.over or call.key is None:
             return
         reader, key, report = self._reader(call), call.key, self._answer.report
+        doubtful = isinstance(reader, OpenReader) and reader.in_json_string
         outcome = reader.close()
         value = outcome.value
         call.reader = call.key = None
@@ -180,7 +181,7 @@ class Parameters:
             report.events += outcome.events
         self._judge_json(call, reader.json)
         if isinstance(value, str):
-            self._check_string(call, key, value, guard)
+            self._check_string(call, key, value, guard, doubtful)
         for code, expected, found in outcome.deviations:
             report.deviate(call, code, path=(key,), expected=expected, found=found)
         self._answer.assumed = self._answer.scanner.assumed
@@ -209,13 +210,14 @@ class Parameters:
         if json.error is not None:
             call.blame(structs.replace(json.error, open=self._open_rules))
 
-    def _check_string(self, call: OpenCall, key: str, value: str, guard: ValueGuard) -> None:
-        """N7, N9: what a finished string looks like."""
+    def _check_string(self, call: OpenCall, key: str, value: str, guard: ValueGuard, doubtful: bool) -> None:
+        """N7, N9: what a finished string looks like. ``doubtful``: N6 does not cover a value without a type (T5), but
+        the closing tag stands in what would be a JSON string."""
         if guard.swallowed:
             call.swallowed += [(key, inner) for inner in guard.swallowed]
-        if guard.tags:
+        if guard.tags or doubtful:
             self._answer.report.deviate(call, DeviationCode.DELIMITER_IN_VALUE, path=(key,))
-            call.trusted = call.trusted and not self._answer.scanner.last_resort
+            call.trusted = call.trusted and not (doubtful or self._answer.scanner.last_resort)
         if _CDATA_OPENS(value) and value[-EXCERPT:].rstrip().endswith("]]>"):
             self._answer.report.deviate(call, DeviationCode.CDATA, path=(key,))
 

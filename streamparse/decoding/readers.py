@@ -198,9 +198,8 @@ class JsonReader:
         return Outcome(events, self.json.value)
 
     def partial(self) -> tuple[bool, Any]:
-        if self.json is None or self.json.error is not None or self.json.partial is None:
-            return False, None
-        return True, self.json.partial
+        partial = None if self.json is None else self.json.partial
+        return partial is not None, partial
 
 
 class OpenReader:
@@ -240,6 +239,11 @@ class OpenReader:
             return self._text.feed(raw)
         self._text = TextReader(self._place, self.pieces)  # which hold it already
         return [ArgumentDelta(self._place.index, self._place.path, raw)] if raw else []
+
+    @property
+    def in_json_string(self) -> bool:
+        """Whether the text could be JSON and ends inside one of its strings: the closing tag was data, perhaps."""
+        return self._probe is not None and self._probe.in_string
 
     def close(self) -> Outcome:
         if self._text is not None:
