@@ -108,7 +108,6 @@ class _Compiler:
 
     def __init__(self, source: str, dialect: str) -> None:
         self.dialect = dialect
-        self.source = source
         lark = self._read(source)
         self.literals: dict[str, str] = {}
         for terminal in lark.terminals:
@@ -295,17 +294,17 @@ class _Compiler:
         drafts = self._walk()
         for draft in drafts.values():
             self._check_streamable(draft, drafts)
-        classes = _merge(drafts, self._ways_out(drafts))
+        ways = self._ways_out(drafts)
+        classes = _merge(drafts, ways)
         members: dict[int, _Draft] = {}
         for stack, number in classes.items():
             members.setdefault(number, drafts[stack])
-        ways = self._ways_out(drafts)
         states = [self._state(members[n], n, classes, ways) for n in range(len(members))]
         self._check_headers(states)
         states = [self._dress(state, states) for state in states]
         states = [replace(state, recoveries=tuple(_recoveries(state, states))) for state in states]
         starts = {name: classes[(self.start_states[name],)] for name in self.starts}
-        return Table(self.dialect, tuple(states), starts, self.ignore, self.source)
+        return Table(self.dialect, tuple(states), starts, self.ignore)
 
     def _check_streamable(self, draft: _Draft, drafts: dict[_Stack, _Draft]) -> None:
         opaque = [name for name in draft.exits if name in self.opaque]

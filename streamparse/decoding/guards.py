@@ -40,7 +40,7 @@ class ValueGuard:
         self._json: JsonDecoder | None = None
         self._head: str | None = None  # the header of an inner opening tag, while it is being read
         self._opener = ""  # how a parameter's opening tag begins: what a header cannot hold
-        self._telling = frozenset(end[-1])  # the characters that can decide about a header
+        self._telling: frozenset[str] = frozenset()  # the characters that can decide about a header
         self._depth = 0
         self.swallowed: list[str] = []
         self.tags = False  # whether the value holds a tag of the call's structure (N7)

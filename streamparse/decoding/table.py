@@ -8,7 +8,7 @@ rule and terminal names, which is the whole interface between a dialect and the 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from enum import Enum
 
 
@@ -131,7 +131,6 @@ class Table:
     states: tuple[State, ...]
     starts: dict[str, int]
     ignore: bool
-    source: str = field(repr=False, default="")
 
     def all_tags(self) -> Iterator[tuple[State, Tag]]:
         """Every tag in every state."""
