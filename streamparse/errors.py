@@ -11,8 +11,11 @@
     ├── GrammarError           a .lark file that cannot be read or cannot be streamed
     ├── ToolDefinitionError    a tool definition that has no name, or whose schema is no schema
     └── TransportError         the answer did not arrive as it should have
-        ├── EventTooLargeError      an event of an event stream is larger than the bound
-        └── StreamInterruptedError  the stream ended where it must not end
+        ├── EventTooLargeError      an event of an event stream, or a body, is larger than the bound
+        ├── StreamInterruptedError  the stream ended where it must not end, or its connection broke
+        ├── ConnectError            no connection came about, or it broke before the response
+        ├── StreamTimeoutError      nothing came for too long
+        └── ResponseError           the server answered with an error, or with what is no answer
 
 Any other exception that leaves the library is a bug.
 """
@@ -50,13 +53,66 @@ class ToolDefinitionError(StreamparseError, ValueError):
 
 
 class TransportError(StreamparseError):
-    """The answer did not arrive as it should have. What was decoded before stays valid."""
+    """The answer did not arrive as it should have. What was decoded before stays valid.
+
+    ``retryable``: the same request may succeed later. Whether it may be sent again is another question: not once
+    something of the answer has been acted on.
+    """
+
+    retryable: bool = False
 
 
 class EventTooLargeError(TransportError):
-    """An event of an event stream is larger than the bound. The message names the bound and quotes the start of the
-    line."""
+    """An event of an event stream is larger than the bound, or a body that is read whole. The message names the bound
+    and quotes the start of the line."""
 
 
 class StreamInterruptedError(TransportError):
     """The stream ended inside an event, or its connection broke. The message quotes the start of what was cut."""
+
+    retryable = True
+
+
+class ConnectError(TransportError):
+    """No connection came about, or it broke before the response. The message names the host, never the whole URL, which
+    may hold a key."""
+
+    retryable = True
+
+
+class StreamTimeoutError(TransportError):
+    """Nothing came for too long. ``phase`` is ``"first_token"`` or ``"idle"``; ``seconds`` is the limit."""
+
+    retryable = True
+
+    def __init__(self, phase: str, seconds: float) -> None:
+        waited = "no token" if phase == "first_token" else "nothing more"
+        super().__init__(f"{waited} within {seconds:g} s")
+        self.phase = phase
+        self.seconds = seconds
+
+
+class ResponseError(TransportError):
+    """The server answered with an error, or with something that is no answer of a model.
+
+    ``status`` is the HTTP status; ``code`` is the provider's own word for it (``rate_limit_exceeded``, ``1002``), empty
+    if there is none; ``body`` is the start of the body, at most ``EXCERPT`` characters; ``retry_after`` is in seconds,
+    None where the server does not say. The request and its headers are never in it.
+    """
+
+    def __init__(
+        self,
+        reason: str,
+        *,
+        status: int,
+        code: str = "",
+        body: str = "",
+        retryable: bool = False,
+        retry_after: float | None = None,
+    ) -> None:
+        super().__init__(reason)
+        self.status = status
+        self.code = code
+        self.body = body
+        self.retryable = retryable
+        self.retry_after = retry_after

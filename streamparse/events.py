@@ -96,7 +96,9 @@ class DeviationCode(StrEnum):
     CONFLICTING_NAME = "conflicting_name"  # C3: another name, after the arguments had begun
     EMPTY_CALL = "empty_call"  # C3: an entry in which neither a name nor arguments ever came
     EMPTY_ARGUMENTS = "empty_arguments"  # C6: {} in an answer that was cut: perhaps nothing had been written yet
+    SERVER_TOOL = "server_tool"  # A: the provider runs this call itself; whoever runs it again runs it twice
     OTHER_CHOICE = "other_choice"  # C1: the stream holds a choice that this decoder does not read
+    UNTERMINATED_EVENT = "unterminated_event"  # S: the last event of the stream lacks its blank line, and is complete
 
 
 _REPRESENTATION_ERRORS = frozenset(

@@ -15,6 +15,17 @@ EXCERPT = 200
 """Characters of input that an error or a deviation quotes: a few lines, never a file."""
 
 
+MAX_EVENT = 16 * 1024 * 1024
+"""S: bytes of the lines of one event of an event stream. A chunk is some hundred bytes; a whole answer in one event,
+with a file in its arguments, is a few MiB; an endless line ends here and not with the memory."""
+
+MAX_BODY = 64 * 1024 * 1024
+"""Bytes of a body that is read whole: a completion in one piece, with all its arguments."""
+
+ERROR_BODY = 64 * 1024
+"""Bytes of an error's body that are read, to find the provider's code and message in it."""
+
+
 class Limits(msgspec.Struct, frozen=True):
     """Bounds of one decoder. Each is generous for every real model and small against memory."""
 

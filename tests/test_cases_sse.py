@@ -16,7 +16,8 @@ import httpx_sse
 import pytest
 
 from streamparse.errors import StreamInterruptedError
-from streamparse.transport.sse import DONE, EventStream, ResponseKind, SseEvent, check_response, payloads
+from streamparse.transport.response import ResponseKind, check_response
+from streamparse.transport.sse import DONE, EventStream, SseEvent, payloads
 from tests.conftest import shared
 
 

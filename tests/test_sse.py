@@ -28,14 +28,13 @@ from streamparse.errors import (
     TransportError,
     UsageError,
 )
+from streamparse.limits import MAX_EVENT
+from streamparse.transport.response import ResponseKind, check_response
 from streamparse.transport.sse import (
     DONE,
-    MAX_EVENT,
     EventStream,
-    ResponseKind,
     SseEvent,
     aiter_events,
-    check_response,
     iter_events,
     payloads,
 )

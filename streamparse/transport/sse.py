@@ -1,8 +1,7 @@
 """Event streams (``text/event-stream``): bytes in pieces of any size -> events -> the JSON payloads in them. Rule S.
 
-Three questions, in the order in which a response asks them:
+Two questions (``response`` asked before them whether this is an event stream at all):
 
-* ``check_response``: is this an event stream at all, or a JSON body, or an error? Status first, then media type.
 * ``EventStream``: which events do the bytes hold? ``feed`` and ``close`` return them; ``iter_events`` and
   ``aiter_events`` are the same for whatever yields bytes (``response.iter_bytes()``, aiohttp, a file).
 * ``payloads``: which JSON values does an event hold?
@@ -23,8 +22,7 @@ that were complete before it, so that nothing decoded is lost; the iterators rai
 from __future__ import annotations
 
 import re
-from collections.abc import AsyncIterable, AsyncIterator, Iterable, Iterator, Mapping
-from enum import StrEnum
+from collections.abc import AsyncIterable, AsyncIterator, Iterable, Iterator
 from json import JSONDecoder
 
 import msgspec
@@ -34,16 +32,13 @@ import msgspec
 from httpx_sse._decoders import SSEDecoder
 
 from streamparse.errors import ClosedError, EventTooLargeError, StreamInterruptedError, TransportError, UsageError
-from streamparse.limits import EXCERPT
-
-MAX_EVENT = 16 * 1024 * 1024
-"""Bytes of the lines of one event. A chunk is some hundred bytes; a whole answer in one event, with a file in its
-arguments, is a few MiB; an endless line ends here and not with the memory."""
+from streamparse.limits import EXCERPT, MAX_EVENT
 
 DONE = "[DONE]"
 """The payload that says: no more chunks. Frames that follow are still read, for usage."""
 
-_BOM = b"\xef\xbb\xbf"
+BOM = b"\xef\xbb\xbf"
+"""The byte order mark."""
 
 
 class SseEvent(msgspec.Struct, frozen=True, gc=False):
@@ -90,8 +85,8 @@ class _Lines:
     def _start(self, data: bytes) -> bytes:
         """S: one byte order mark is stripped, here and nowhere else in the stream."""
         head = (self._head or b"") + data
-        self._head = head if len(head) < len(_BOM) and _BOM.startswith(head) else None
-        return b"" if self._head is not None else head.removeprefix(_BOM)
+        self._head = head if len(head) < len(BOM) and BOM.startswith(head) else None
+        return b"" if self._head is not None else head.removeprefix(BOM)
 
     @property
     def empty(self) -> bool:
@@ -284,12 +279,13 @@ def _quoted(line: bytes | bytearray) -> str:
     """The start of a line, for an error's message."""
     if not line:
         return ""
-    start = _excerpt(bytes(line[: 4 * EXCERPT]))
+    start = excerpt_of(bytes(line))
     return f": {start!r}"
 
 
-def _excerpt(data: bytes) -> str:
-    return data.decode("utf-8", "replace")[:EXCERPT]
+def excerpt_of(data: bytes) -> str:
+    """The start of some bytes as text, bounded, for a message."""
+    return data[: 4 * EXCERPT].decode("utf-8", "replace")[:EXCERPT]
 
 
 def iter_events(chunks: Iterable[bytes], *, max_event: int = MAX_EVENT) -> Iterator[SseEvent]:
@@ -383,86 +379,3 @@ def _is_complete(data: str, *, open_line: bool) -> bool:
     nothing: there may have been more digits (J1)."""
     values, rest = _values(data)
     return bool(values) and not rest and not (open_line and data[-1].isdigit())
-
-
-# --- the response: what is this? -------------------------------------------------------------------------------------
-
-
-class ResponseKind(StrEnum):
-    """What a response holds."""
-
-    EVENT_STREAM = "event_stream"
-    JSON = "json"
-    """A whole completion, or an error that the provider sent with a good status (C8): decode it, never skip it."""
-    ERROR = "error"
-
-
-class ResponseCheck(msgspec.Struct, frozen=True):
-    """The verdict on a response, before its first event. ``media_type`` is lower case, without parameters. For an
-    error, ``reason`` is one line, and ``excerpt`` the start of the body, which may repeat whatever the request said."""
-
-    kind: ResponseKind
-    status: int
-    media_type: str
-    reason: str = ""
-    excerpt: str = ""
-
-
-def check_response(
-    status: int, headers: Mapping[str, str] | Iterable[tuple[str, str]], body_start: bytes = b""
-) -> ResponseCheck:
-    """What the response holds. S: status first, then the media type, in any case and with any parameters.
-
-    ``body_start`` is what has arrived of the body: the first chunk, for an error as much as is to be quoted. It decides
-    where the media type is missing or says nothing (a plain ASGI response has none), and corrects a wrong one: an event
-    stream that starts with ``{`` would be an empty one, and no JSON starts with ``data:``.
-    """
-    media_type = _media_type(headers)
-    reason = _refusal(status)
-    kind = ResponseKind.ERROR if reason else _kind(media_type, body_start)
-    if kind is ResponseKind.ERROR:
-        reason = reason or _unknown(media_type, body_start)
-        return ResponseCheck(kind, status, media_type, reason, _excerpt(body_start[: 4 * EXCERPT]))
-    return ResponseCheck(kind, status, media_type)
-
-
-def _media_type(headers: Mapping[str, str] | Iterable[tuple[str, str]]) -> str:
-    pairs = headers.items() if isinstance(headers, Mapping) else headers
-    found = next((value for name, value in pairs if name.lower() == "content-type"), "")
-    return re.split("[;,]", found, maxsplit=1)[0].strip().lower()  # a comma: sent twice, and joined by the client
-
-
-def _refusal(status: int) -> str:
-    if status in (204, 205):
-        return f"HTTP status {status}: no content"
-    return "" if 200 <= status < 300 else f"HTTP status {status}"
-
-
-_FIELDS = (b"data:", b"event:", b"id:", b"retry:", b":")
-_SAYS_NOTHING = ("", "text/plain", "application/octet-stream")
-
-
-def _kind(media_type: str, body_start: bytes) -> ResponseKind:
-    declared = _declared(media_type)
-    if declared is ResponseKind.ERROR and media_type not in _SAYS_NOTHING:
-        return declared
-    start = body_start.removeprefix(_BOM).lstrip()
-    if start.startswith((b"{", b"[")):
-        return ResponseKind.JSON
-    if start and any(start.startswith(name) or name.startswith(start) for name in _FIELDS):
-        return ResponseKind.EVENT_STREAM
-    return declared
-
-
-def _declared(media_type: str) -> ResponseKind:
-    if media_type == "text/event-stream":
-        return ResponseKind.EVENT_STREAM
-    if media_type in ("application/json", "text/json") or media_type.endswith("+json"):
-        return ResponseKind.JSON
-    return ResponseKind.ERROR
-
-
-def _unknown(media_type: str, body_start: bytes) -> str:
-    named = f"media type {media_type!r}" if media_type else "no media type"
-    empty = "" if body_start else " and an empty body"
-    return f"expected text/event-stream or application/json, found {named}{empty}"
