@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from streamparse.decoding.arguments import JsonDecoder
+from streamparse.decoding.chat import ChatDecoder
 from streamparse.decoding.encode import CallLike, ChunkEncoder, render_answer, render_calls, to_chat_completion
+from streamparse.decoding.messages import MessagesDecoder
 from streamparse.decoding.native import NativeDecoder, decode
 from streamparse.decoding.values import CompiledTools, compile_tools
 from streamparse.errors import (
@@ -42,6 +44,7 @@ __all__ = [
     "ArgumentDelta",
     "ArgumentValue",
     "CallLike",
+    "ChatDecoder",
     "ChunkEncoder",
     "ClosedError",
     "CompiledTools",
@@ -57,6 +60,7 @@ __all__ = [
     "JsonDecoder",
     "Level",
     "Limits",
+    "MessagesDecoder",
     "MissingExtraError",
     "NativeDecoder",
     "PartialToolCall",

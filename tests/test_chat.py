@@ -204,6 +204,20 @@ def test_surrogates_never_reach_an_event():
     assert events == [Text("\ufffd"), Ended("stop")]
 
 
+def test_a_character_that_is_cut_in_two():
+    """Two chunks, each with half of a surrogate pair, in any form that a chunk may have."""
+    for form in (dict, json.dumps):
+        for field, kind in (("content", Text), ("reasoning", Reasoning)):
+            halves = [form({"choices": [{"delta": {field: half}}]}) for half in ("a\ud83d", "\ude00b")]
+            assert run(*halves, chunk("stop")) == [kind("a😀b"), Ended("stop")]
+    parts = [chunk(content=[{"type": "text", "text": half}]) for half in ("\ud83d", "\ude00")]
+    assert run(*parts, chunk("stop")) == [Text("😀"), Ended("stop")]
+    lost = run(chunk(content="\ud83d"), chunk(reasoning="x"), chunk(content="\ude00"), chunk("stop"))
+    assert lost == [Text("\ufffd"), Reasoning("x"), Text("\ufffd"), Ended("stop")]
+    called = run(chunk(content="\ud83d"), call("{}", id="a", name="read"), chunk(content="\ude00"), FINISH)
+    assert [event.text for event in called if isinstance(event, Text)] == ["\ufffd", "\ufffd"]
+
+
 def test_text_that_is_no_json_fails_what_may_have_lost_a_piece():
     events = run(call('{"text": "', id="c", name="write"), '{"choices": [{"del', call('x"}'), FINISH)
     assert errors(events) == [ErrorCode.INVALID_JSON, ErrorCode.INVALID_JSON]
@@ -293,6 +307,20 @@ def test_late_and_repeated_fragments():
     assert deviations(events) == [repeated, repeated, DeviationCode.LATE_FRAGMENT]
 
 
+def test_arguments_repeated_whole_however_they_are_cut():
+    text = '{"count": 1}'
+
+    def decode(pieces: list[str]) -> list[Event]:
+        return run(call("", id="a", name="read"), *map(call, pieces), FINISH)
+
+    for raw in (text + text, f"{text} {text}\n"):
+        events = check_chunking(decode, raw)
+        assert sealed(events) == [("read", {"count": 1})]
+        assert deviations(events) == [DeviationCode.REPEATED_ARGUMENTS]
+    for raw in (text + text[:-1], text + '{"count": 2}', text + "x"):
+        assert errors(check_chunking(decode, raw)) == [ErrorCode.TRAILING_TEXT]
+
+
 @pytest.mark.parametrize("finish", ["tool_calls", "stop", "function_call", "tool_call"])
 def test_no_arguments_are_an_empty_object_at_a_regular_end(finish):
     (end,) = [
@@ -321,7 +349,12 @@ def test_complete_but_interrupted():
 
 
 @pytest.mark.parametrize(
-    "cut", [{"finish_reason": "length"}, {"finish_reason": "tool_calls", "native_finish_reason": "MAX_TOKENS"}]
+    "cut",
+    [
+        {"finish_reason": "length"},
+        {"finish_reason": "tool_calls", "native_finish_reason": "MAX_TOKENS"},
+        {"finish_reason": "model_length"},
+    ],
 )
 def test_cut_at_its_length(cut):
     calls = [call('{"count": 1}', id="a", name="read"), call('{"text": "x', id="b", name="write", index=1)]
@@ -331,7 +364,8 @@ def test_cut_at_its_length(cut):
     assert failed.error.code is ErrorCode.UNTERMINATED_JSON
     assert failed.call.arguments == {"text": "x"}
     assert failed.call.raw == '{"text": "x'
-    assert events[-1] == Ended("length", None, False)
+    told = "length" if "native_finish_reason" in cut else cut["finish_reason"]
+    assert events[-1] == Ended(told, None, False)
 
 
 # C7, C8, C10 ----------------------------------------------------------------------------------------------------------
@@ -430,6 +464,15 @@ def test_a_call_in_reasoning_counts_if_nothing_follows():
     followed = run(*reasoning, chunk(content="Done."), chunk("stop"))
     assert errors(followed) == [ErrorCode.CALL_IN_REASONING]
     assert text_of(followed) == "Done."
+
+
+def test_native_text_that_was_cut_is_not_clean():
+    """E2: the call stays sealed although its envelope was left open."""
+    events = run(*m2(content=NATIVE.removesuffix("</minimax:tool_call>")), chunk("length"), tools=TOOLS)
+    assert sealed(events) == [("read", {"text": "a"})]
+    assert not errors(events)
+    assert events[-1] == Ended("length", None, False)
+    assert run(*m2(reasoning_content="why"), chunk("length"))[-1] == Ended("length")
 
 
 def test_a_call_that_comes_again_is_reported_once():
@@ -583,6 +626,9 @@ def test_chunking_never_matters(calls, cut, generator):
     assert run(*as_chunks(written, generator), end) == run(*whole, end)
 
 
+CUT = ("length",)
+"""E2, N13: what was sealed at the end of native text that was cut is not trusted, and the answer is not clean."""
+
 SCALARS = (
     st.none()
     | st.booleans()
@@ -667,7 +713,8 @@ def test_total_and_every_started_call_ends_once(chunks, finish, dialect):
     assert len(set(ended)) == len(ended)
     assert set(started) <= set(ended)
     assert isinstance(events[-1], Ended)
-    assert events[-1].clean is not any(isinstance(event, Failed | ToolCallFailed) for event in events)
+    failures = any(isinstance(event, Failed | ToolCallFailed) for event in events)
+    assert events[-1].clean is not failures or (events[-1].finish_reason in CUT and not events[-1].clean)
     for event in events:
         assert streamparse.events.loads(streamparse.events.dumps(event)) is not None
     texts = [json.dumps(each) if not isinstance(each, str) else each for each in chunks]

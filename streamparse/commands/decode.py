@@ -1,20 +1,22 @@
-"""``streamparse decode``: an input, cut into pieces, through a ``NativeDecoder``, to a sink."""
+"""``streamparse decode``: an input, cut into pieces, through the decoder of its wire, to a sink."""
 
 from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any, Literal
 
 from streamparse.commands.cutting import Cut, pieces
 from streamparse.commands.sinks import Format, default_format, open_sink
 from streamparse.commands.sources import Source, open_source, paced, read_whole
-from streamparse.decoding.native import NativeDecoder
 from streamparse.errors import ToolDefinitionError, UsageError
-
-DEFAULT_DIALECT = "minimax_m2"
+from streamparse.transport.body import Body
+from streamparse.transport.framing import FramingKind, TextFraming
+from streamparse.transport.recording import Piece
+from streamparse.transport.wires import RAW_DIALECT, Decoder, Wire
+from streamparse.transport.wires import Options as DecoderOptions
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -22,6 +24,7 @@ class Options:
     """The options of ``decode``. None: what the recording says, or the default."""
 
     file: str
+    wire: Wire | None = None
     dialect: str | None = None
     tools: str | None = None
     start: Literal["text", "reasoning"] | None = None
@@ -39,32 +42,42 @@ def decode(options: Options) -> bool:
     tools = None if options.tools is None else read_tools(options.tools)
     _decoder(options, None, tools)
     sink = open_sink(options.form or default_format(sys.stdout), sys.stdout)
-    with open_source(options.file) as source:
-        decoder = _decoder(options, source, tools)
+    with open_source(options.file, options.wire) as source:
+        body = Body(_decoder(options, source, tools), source.framing)
+        broken = False
         with sink:
-            for text in _texts(options, source):
-                sink.show(decoder.feed(text))
-            sink.show(decoder.close(_finish_reason(options, source)))
+            for piece in _pieces(options, source):
+                sink.show(body.feed(piece.data))
+                broken = piece.broken
+            sink.show(body.close(_finish_reason(options, source), clean=not broken))
     return sink.tally.clean
 
 
-def _decoder(options: Options, source: Source | None, tools: list[Any] | None) -> NativeDecoder:
+def _decoder(options: Options, source: Source | None, tools: list[Any] | None) -> Decoder:
     """The options come before the recording, the recording before the defaults."""
     header = source.header if source is not None else None
-    start = options.start or (header.start if header else "text")
     if header is not None and tools is None:
-        tools = header.tools
+        tools = header.tools or _requested(header.request)
+    made = DecoderOptions(
+        tools=tools, dialect=_dialect(options, source), start=options.start or (header.start if header else "text")
+    )
     try:
-        return NativeDecoder(_dialect(options, source), tools=tools, start=start)
+        return made.decoder(source.wire if source is not None else options.wire or Wire.TEXT)
     except ToolDefinitionError as error:
         place = options.tools or (source.name if source else "")
         raise ToolDefinitionError(f"{place}: {error}") from None
 
 
+def _requested(request: Any) -> list[Any] | None:
+    """The tools of a recorded request."""
+    tools = request.get("tools") if isinstance(request, dict) else None
+    return tools if isinstance(tools, list) else None
+
+
 def _dialect(options: Options, source: Source | None) -> str:
     if options.dialect is not None:
         return options.dialect
-    return source.header.dialect if source is not None and source.header is not None else DEFAULT_DIALECT
+    return source.header.dialect if source is not None and source.header is not None else "auto"
 
 
 def _finish_reason(options: Options, source: Source) -> str | None:
@@ -73,17 +86,47 @@ def _finish_reason(options: Options, source: Source) -> str | None:
     return source.header.finish_reason
 
 
-def _texts(options: Options, source: Source) -> Iterator[str]:
+def _pieces(options: Options, source: Source) -> Iterable[Piece]:
+    """The pieces, at their time and cut as it was asked for."""
+    found: Iterable[Piece] = source.pieces
+    if options.speed is not None:
+        if source.header is None:
+            what = "is text" if source.framing is FramingKind.TEXT else "holds chunks"
+            raise UsageError(f"--speed: expected a recording, and {source.name} {what} without timing")
+        found = paced(found, options.speed)
+    if options.cut is None:
+        return found
+    if source.framing is FramingKind.TEXT:
+        return _cut_text(options, source, found)
+    if options.cut == "token":
+        raise UsageError(f"--chunk token: expected raw output, and {source.name} holds chunks; use a number of bytes")
+    return _cut_bytes(found, options.cut)
+
+
+def _cut_text(options: Options, source: Source, found: Iterable[Piece]) -> Iterator[Piece]:
     from streamparse.decoding.grammar import load
 
-    texts: Iterator[str]
-    if options.speed is None:
-        texts = (piece.text for piece in source.pieces)
-    elif source.header is None:
-        raise UsageError(f"--speed: expected a recording, and {source.name} is text without timing")
-    else:
-        texts = paced(source.pieces, options.speed)
-    return pieces(texts, options.cut, load(_dialect(options, source)))
+    dialect = _dialect(options, source)
+    framing = TextFraming()
+    texts = (text for piece in found for text in framing.feed(piece.data))
+    for text in pieces(texts, options.cut, load(RAW_DIALECT if dialect == "auto" else dialect)):
+        yield Piece(0.0, text)
+    yield from (Piece(0.0, text) for text in framing.close())
+
+
+def _cut_bytes(found: Iterable[Piece], size: int | Literal["all"]) -> Iterator[Piece]:
+    """In pieces of at most ``size`` bytes. Whether the connection broke, the last one says."""
+    at, broken = 0.0, False
+    whole: list[bytes] = []
+    for piece in found:
+        at, broken = piece.at, piece.broken
+        whole.append(piece.data)
+        if size != "all" and piece.data:
+            yield from (Piece.of(at, piece.data[start : start + size]) for start in range(0, len(piece.data), size))
+    if size == "all":
+        yield Piece(at, base64=b"".join(whole), broken=broken)
+    elif broken:
+        yield Piece(at, broken=True)
 
 
 def read_tools(name: str) -> list[Any]:

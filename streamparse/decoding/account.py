@@ -15,6 +15,7 @@ from streamparse.events import (
     Deviated,
     Deviation,
     DeviationCode,
+    Ended,
     ErrorCode,
     ErrorDetail,
     Event,
@@ -189,3 +190,5 @@ class Road:
             case Failed():
                 account.clean = False
                 account.events.append(event)
+            case Ended(clean=clean):
+                account.clean = account.clean and clean  # E2, N13: sealed in an answer that was cut

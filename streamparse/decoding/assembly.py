@@ -1,4 +1,4 @@
-"""Which call a fragment belongs to, and when a call ends (rules C2, C5, C6).
+"""Which call a fragment belongs to, and when the next one has started (rules C2, C5).
 
 Theory. A fragment says where it belongs with up to three words, of which providers leave out any: index, id, name.
 ``slots`` maps an index to the call that used it last, ``ids`` an id. Where the words are silent, the state of the
@@ -26,35 +26,26 @@ A fragment that finds no call and has neither id nor name opens one that can onl
 from __future__ import annotations
 
 from streamparse.decoding.account import Account
+from streamparse.decoding.roster import Roster
 from streamparse.decoding.wire import Fragment, Function
 from streamparse.decoding.wirecall import Settings, WireCall, argument_text
-from streamparse.events import DeviationCode, ErrorCode
-
-_FINISHED = frozenset({"tool_calls", "tool_call", "function_call", "stop"})
-"""C5: the finish reasons by which no arguments at all are ``{}``."""
+from streamparse.events import DeviationCode
 
 _LEGACY = -(2**64)
 """C10: the slot of ``function_call``, which is no index of the wire."""
 
 
-class Assembly:
-    """The structured calls of one answer."""
+class Assembly(Roster):
+    """The structured calls of one answer that came in fragments."""
 
-    __slots__ = ("_account", "_ids", "_last", "_open", "_opened", "_settings", "_slots", "_touched")
+    __slots__ = ("_ids", "_last", "_slots", "_touched")
 
     def __init__(self, account: Account, settings: Settings) -> None:
-        self._account = account
-        self._settings = settings
-        self._open: dict[int, WireCall] = {}  # by the order of opening
+        super().__init__(account, settings)
         self._touched: dict[int, WireCall] = {}  # the open calls that got anything since the last one opened
         self._slots: dict[int, WireCall] = {}
         self._ids: dict[str, WireCall] = {}
         self._last: WireCall | None = None
-        self._opened = 0
-
-    def running(self, index: int) -> WireCall | None:
-        """The call with this index, if it has started and not ended."""
-        return next((call for call in self._open.values() if call.index == index and call.started), None)
 
     # Fragments
 
@@ -146,73 +137,20 @@ class Assembly:
         """C5: the next call starts, so the ones before it that are complete are sealed."""
         touched = [self._touched[order] for order in sorted(self._touched)]
         self._touched.clear()
-        for call in touched:
-            call.start_if_certain(" ")
+        for before in touched:
+            before.start_if_certain(" ")
         self._seal(touched)
-        if self._opened >= self._settings.limits.calls:
-            self._account.fail_once(ErrorCode.LIMIT_EXCEEDED, f"more than {self._settings.limits.calls} calls")
+        call = self._new(legacy=index == _LEGACY)
+        if call is None:
             return None
-        self._opened += 1
-        call = WireCall(self._account, self._settings, self._opened, legacy=index == _LEGACY)
-        self._open[call.order] = call
         if index is not None:
             self._slots[index] = call
         if id_:
             self._ids[id_] = call
         return call
 
-    # Ends
-
-    def seal_complete(self, *, cut: bool = False) -> None:
-        """C5: what is complete is sealed. ``cut``: the answer was cut at its length."""
-        self._seal(list(self._open.values()), cut=cut)
-
-    def _seal(self, calls: list[WireCall], *, cut: bool = False) -> None:
-        for call in calls:
-            if call.complete and call.name.strip():
-                call.seal(cut=cut)
-                if call.over:
-                    self._close(call)
-
-    def finish(self, finish_reason: str | None, *, interrupted: bool) -> None:
-        """The end of the stream, or ``[DONE]``: each call that is still open ends (C5, C6, E3)."""
-        if not interrupted:
-            self.seal_complete(cut=finish_reason == "length")
-        for call in list(self._open.values()):
-            if not call.name.strip():
-                self._end_nameless(call)
-            elif interrupted:
-                self._interrupt(call, finish_reason)
-            elif call.blank and finish_reason in _FINISHED:
-                call.seal(empty=True)
-            elif call.blank and finish_reason is None:
-                self._interrupt(call, finish_reason)
-            else:
-                call.fail_unfinished()
-            self._close(call)
-
-    def fail_all(self, code: ErrorCode, reason: str) -> None:
-        """C8, E4: each call that is open fails, if it is more than a placeholder."""
-        for call in list(self._open.values()):
-            if call.name.strip() or call.begun:
-                call.fail(code, reason)
-            else:
-                call.over = True
-            self._close(call)
-
-    def _interrupt(self, call: WireCall, finish_reason: str | None) -> None:
-        reason = "the stream broke" if finish_reason == "error" else "the stream ended without a finish"
-        call.fail(ErrorCode.STREAM_INTERRUPTED, reason)
-
-    def _end_nameless(self, call: WireCall) -> None:
-        if call.begun:
-            call.fail(ErrorCode.MISSING_NAME, "a call without a name")
-        else:
-            call.over = True
-            self._account.tell(DeviationCode.EMPTY_CALL, call.id)
-
     def _close(self, call: WireCall) -> None:
-        self._open.pop(call.order, None)
+        super()._close(call)
         self._touched.pop(call.order, None)
 
 

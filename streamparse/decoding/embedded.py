@@ -5,7 +5,10 @@ its tags, and an answer may have several stretches of it: each goes through a de
 and when content or a structured call follows, its closing tag is written in, so that the rules for calls in reasoning
 (N13) hold as they are. The tag comes from the state table.
 
-Without a dialect text is text, and nothing is loaded."""
+Without a dialect text is text, and nothing is loaded.
+
+A chunk may end in the first half of a surrogate pair. It waits for the next text of its kind; whatever comes instead
+makes U+FFFD of it."""
 
 from __future__ import annotations
 
@@ -14,6 +17,7 @@ from collections.abc import Callable
 from typing import Literal, TypeAlias
 
 from streamparse.decoding.account import Account, Road
+from streamparse.decoding.lenient import sound
 from streamparse.decoding.native import NativeDecoder
 from streamparse.decoding.table import Role
 from streamparse.events import DeviationCode, ErrorCode, Event, Failed, PartialToolCall, Reasoning, Text
@@ -37,6 +41,8 @@ class Embedded:
     __slots__ = (
         "_account",
         "_content",
+        "_half",
+        "_half_reasoned",
         "_lead",
         "_make",
         "_reasoning",
@@ -56,9 +62,15 @@ class Embedded:
         self._roads: list[_Stretch] = []
         self._lead = ""  # the start of content that may be an orphan closing tag
         self._saw_reasoning = False
+        self._half = ""  # the first half of a surrogate pair
+        self._half_reasoned = False  # it is reasoning
 
     def text(self, text: str) -> None:
         """More content."""
+        if self._half or not (text.isascii() or text.isprintable()):  # a surrogate is not printable
+            text = self._whole(text, reasoned=False)
+            if not text:
+                return
         self._account.place += len(text)
         if self.dialect is None:
             self._account.events.append(Text(text))
@@ -71,6 +83,10 @@ class Embedded:
 
     def reason(self, text: str) -> None:
         """More reasoning, from a field of its own."""
+        if self._half or not (text.isascii() or text.isprintable()):
+            text = self._whole(text, reasoned=True)
+            if not text:
+                return
         self._account.place += len(text)
         self._saw_reasoning = True
         if self.dialect is None:
@@ -80,8 +96,30 @@ class Embedded:
             self._reasoning = self._stretch(self.dialect, "reasoning")
         self._reasoning.feed(text)
 
+    def _whole(self, text: str, *, reasoned: bool) -> str:
+        """The text with pairs made whole; half a pair at its end waits."""
+        if self._half_reasoned is not reasoned:
+            self._end_half()
+        text, self._half = self._half + text, ""
+        if "\ud800" <= text[-1:] <= "\udbff":
+            text, self._half, self._half_reasoned = text[:-1], text[-1], reasoned
+        return sound(text)
+
+    def _end_half(self) -> None:
+        """The second half of a pair does not come."""
+        half, self._half = self._half, ""
+        if half:
+            (self.reason if self._half_reasoned else self.text)(sound(half))
+
+    def pause(self) -> None:
+        """A structured call follows: the reasoning is closed, and no half of a character waits."""
+        if self._half:
+            self._end_half()
+        if self._reasoning is not None:
+            self.end_reasoning()
+
     def end_reasoning(self) -> None:
-        """Content or a structured call follows, so the reasoning is closed."""
+        """Content follows, so the reasoning is closed."""
         stretch, self._reasoning = self._reasoning, None
         if stretch is not None:
             if stretch.in_reasoning:
@@ -90,6 +128,7 @@ class Embedded:
 
     def close(self, finish_reason: str | None) -> None:
         """The end of the stream."""
+        self._end_half()
         if self._lead and self._content is None and self.dialect is not None:
             lead, self._lead = self._lead, ""
             self._content = self._stretch(self.dialect, self._start)
@@ -157,7 +196,8 @@ class _Stretch:
     def close(self, finish_reason: str | None, *, in_field: bool = False) -> None:
         """``in_field``: the reasoning had its own field, where it ends without a tag."""
         events = self._decoder.close(finish_reason)
-        self._road.take([event for event in events if not (in_field and _is_open_reasoning(event))])
+        kept = [event for event in events if not (in_field and _is_open_reasoning(event))]
+        self._road.take(kept if len(kept) == len(events) else kept[:-1])  # its end tells of what was left out
 
     def partial(self, index: int) -> PartialToolCall | None:
         own = self._road.local(index)

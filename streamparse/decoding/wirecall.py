@@ -35,8 +35,16 @@ from streamparse.events import (
 )
 from streamparse.limits import EXCERPT, Limits
 
-_UNTRUSTED = UNTRUSTED | {DeviationCode.CONFLICTING_NAME, DeviationCode.EMPTY_ARGUMENTS}
+_UNTRUSTED = UNTRUSTED | {
+    DeviationCode.CONFLICTING_NAME,
+    DeviationCode.EMPTY_ARGUMENTS,
+    DeviationCode.LATE_FRAGMENT,
+    DeviationCode.SERVER_TOOL,
+}
 """Deviations that make a call unsafe to run without asking; repairs from tier 2 on do, too (J5)."""
+
+_BLANKS = " \t\r\n"
+"""JSON's white space."""
 
 
 class Settings(msgspec.Struct, frozen=True):
@@ -52,6 +60,7 @@ class WireCall:
 
     __slots__ = (
         "_account",
+        "_compared",
         "_deviations",
         "_doubt",
         "_most",
@@ -68,10 +77,13 @@ class WireCall:
         "name",
         "order",
         "over",
+        "server",
         "started",
     )
 
-    def __init__(self, account: Account, settings: Settings, order: int, *, legacy: bool = False) -> None:
+    def __init__(
+        self, account: Account, settings: Settings, order: int, *, legacy: bool = False, server: str = ""
+    ) -> None:
         self.order = order  # of opening, on this wire
         self._account = account
         self._settings = settings
@@ -83,11 +95,13 @@ class WireCall:
         self._reader = self._new_reader(0)
         self._raw = Pieces()
         self._size = 0
+        self._compared = 0  # the size at which a repetition was looked for
         self._most = settings.limits.arguments
         self._untold: list[Deviation] = []  # they wait for the start
         self.id = ""
         self.name = ""
         self.legacy = legacy
+        self.server = server  # how the provider calls a call that it runs itself (A)
         self.held = False  # it may repeat a call that came in the text (C9)
         self.over = False
 
@@ -107,6 +121,11 @@ class WireCall:
     def blank(self) -> bool:
         """Whether no argument character but white space has come."""
         return self._reader.state == "empty"
+
+    @property
+    def empty(self) -> bool:
+        """Whether the arguments so far are none, or ``{}``."""
+        return self.blank or (self.complete and not self._reader.value)
 
     def restates(self, name: str, text: str) -> bool:
         """C3, C5: the same name, and the same arguments whole or none."""
@@ -201,6 +220,22 @@ class WireCall:
             code = DeviationCode.REPEATED_ARGUMENTS if again else DeviationCode.LATE_FRAGMENT
             self._account.tell(code, "" if again else text, self.index)
 
+    def drop_repetition(self) -> None:
+        """C5: arguments that were repeated whole, however the fragments cut them, are dropped. Whether they were is
+        known when no more may come, so this is asked at the ends that seal."""
+        error = self._reader.error
+        if error is None or error.code is not ErrorCode.TRAILING_TEXT or self._size in (self._compared, 0):
+            return
+        self._compared = self._size
+        raw = self._raw.text()
+        reader = self._new_reader(self.index)
+        once = raw[: error.offset]
+        reader.feed(once)
+        if len(raw) == self._size and reader.state == "complete" and _is_repeated(once.strip(), raw[error.offset :]):
+            self._reader, self._raw, self._size = reader, Pieces(), len(once)
+            self._raw.add(once)
+            self.deviate(DeviationCode.REPEATED_ARGUMENTS)
+
     # Deviations
 
     def deviate(self, code: DeviationCode, detail: str = "") -> None:
@@ -260,7 +295,9 @@ class WireCall:
         """What there is to say about the name and the id that was given."""
         untold, self._untold = self._untold, []
         tools = self._settings.tools
-        if tools is not None and name not in tools:
+        if self.server:
+            self.deviate(DeviationCode.SERVER_TOOL, self.server)
+        elif tools is not None and name not in tools:
             self.deviate(DeviationCode.UNKNOWN_TOOL, name)
         if not given and not self.legacy:
             self.deviate(DeviationCode.MISSING_ID)
@@ -311,6 +348,7 @@ class WireCall:
 
     def fail(self, code: ErrorCode, reason: str) -> None:
         """The call ends in its error state; broken JSON is the better reason, where there is one."""
+        self.drop_repetition()
         self._settle_name()
         broken = self._reader.error
         self._fail(broken or ErrorDetail(code, reason, self._size, excerpt=self._excerpt()))
@@ -342,6 +380,16 @@ class WireCall:
 
     def _excerpt(self) -> str:
         return self._raw.text()[-EXCERPT:]
+
+
+def _is_repeated(once: str, rest: str) -> bool:
+    """Whether the rest is the same text once more, or several times, with nothing but white space around it."""
+    at, end = 0, len(rest.rstrip(_BLANKS))
+    while at < end and rest.startswith(once, at):
+        at += len(once)
+        while at < end and rest[at] in _BLANKS:
+            at += 1
+    return at == end
 
 
 def argument_text(given: Any) -> tuple[str, bool]:

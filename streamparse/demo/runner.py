@@ -57,8 +57,8 @@ def play(view: View, header: Header, pieces: list[Piece], speed: float) -> bool:
     decoder = NativeDecoder(header.dialect, tools=header.tools, start=header.start)
     events: list[Event] = []
     with view:
-        for text in paced(pieces, speed):
-            found = decoder.feed(text)
+        for piece in paced(pieces, speed):
+            found = decoder.feed(piece.text)
             view.show(found)
             events += found
         found = decoder.close(header.finish_reason)

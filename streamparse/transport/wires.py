@@ -22,6 +22,7 @@ from urllib.parse import urlsplit
 import msgspec
 
 from streamparse.decoding.chat import ChatDecoder
+from streamparse.decoding.messages import MessagesDecoder
 from streamparse.decoding.native import NativeDecoder
 from streamparse.errors import UsageError
 from streamparse.events import Event, PartialToolCall, ToolCall
@@ -82,10 +83,7 @@ class Options(msgspec.Struct, frozen=True, kw_only=True):
                 raise UsageError("dialect=None is not an option for raw text; name one of streamparse.dialects()")
             return NativeDecoder(raw, **words)
         if wire is Wire.MESSAGES:
-            from streamparse.decoding.messages import MessagesDecoder  # TODO at the top, once it is there
-
-            decoder: Decoder = MessagesDecoder(dialect=self.dialect, **words)
-            return decoder
+            return MessagesDecoder(dialect=self.dialect, **words)
         return ChatDecoder(dialect=raw if wire is Wire.COMPLETIONS else self.dialect, **words)
 
 
