@@ -9,18 +9,16 @@ import json
 from collections.abc import Callable
 from typing import Any
 
+from streamparse.decoding.outcome import Outcome
 from streamparse.events import (
     ArgumentDelta,
     ArgumentValue,
     Deviated,
-    Deviation,
-    DeviationCode,
     Ended,
     ErrorCode,
     ErrorDetail,
     Event,
     Failed,
-    PartialToolCall,
     Reasoning,
     Text,
     ToolCall,
@@ -31,27 +29,18 @@ from streamparse.events import (
 from streamparse.limits import EXCERPT
 
 
-class Account:
-    """The events of one answer and what they add up to. ``place`` counts the characters that were received."""
+class Account(Outcome):
+    """The outcome of one answer. ``place`` counts the characters that were received."""
 
-    __slots__ = ("_make_id", "_told", "clean", "count", "events", "failed", "finished", "ids", "place", "twins")
+    __slots__ = ("_make_id", "count", "ids", "place", "twins")
 
     def __init__(self, make_id: Callable[[int], str]) -> None:
+        super().__init__()
         self._make_id = make_id
-        self.events: list[Event] = []
-        self.clean = True
         self.count = 0  # calls that have an index
         self.place = 0
         self.ids: set[str] = set()
-        self.finished: dict[int, ToolCall] = {}
-        self.failed: dict[int, PartialToolCall] = {}
         self.twins = Twins()
-        self._told: set[str] = set()
-
-    def begin(self) -> list[Event]:
-        """A new list of events, for a new feed."""
-        self.events = []
-        return self.events
 
     def next_index(self) -> int:
         """The index of a call that starts now."""
@@ -62,36 +51,9 @@ class Account:
         """N17, C4: the id of a call that came without one."""
         return self._make_id(index)
 
-    def conclude(self, event: ToolCallFinished | ToolCallFailed) -> None:
-        """The end of a call."""
-        if isinstance(event, ToolCallFinished):
-            self.finished[event.index] = event.call
-        else:
-            self.failed[event.index] = event.call
-            self.clean = False
-        self.events.append(event)
-
-    def fail(self, code: ErrorCode, reason: str, excerpt: str = "") -> None:
-        """An error that belongs to no call."""
-        self.clean = False
-        self.events.append(Failed(ErrorDetail(code, reason, self.place, excerpt=excerpt[:EXCERPT])))
-
-    def fail_once(self, code: ErrorCode, reason: str) -> None:
-        """The same, told once per answer."""
-        if reason not in self._told:
-            self._told.add(reason)
-            self.fail(code, reason)
-
-    def tell(self, code: DeviationCode, detail: str = "", index: int | None = None, back: int = 0) -> None:
-        """A deviation that belongs to no call, or to one that has ended; ``back`` characters before this place."""
-        self.events.append(Deviated(index, Deviation(code, self.place - back, detail[:EXCERPT])))
-
-    def tell_once(self, code: DeviationCode, detail: str) -> None:
-        """The same, told once per answer."""
-        topic = f"{code}:{detail}"
-        if topic not in self._told:
-            self._told.add(topic)
-            self.tell(code, detail)
+    def error(self, code: ErrorCode, reason: str, excerpt: str = "") -> ErrorDetail:
+        """An error at this place."""
+        return ErrorDetail(code, reason, self.place, excerpt=excerpt[:EXCERPT])
 
 
 class Twins:

@@ -107,7 +107,7 @@ class ChatDecoder(EndpointDecoder[Assembly]):
         if index == self._choice:
             self._known = index
         if index != self._choice and not self._selected:
-            self._account.tell_once(DeviationCode.OTHER_CHOICE, str(index))
+            self._account.tell_once(DeviationCode.OTHER_CHOICE, self._account.place, str(index))
         return index == self._choice
 
     def _take_choice(self, choice: wire.Choice) -> None:

@@ -158,7 +158,7 @@ class Embedded:
         closer, given = _closer(self._make(dialect, "reasoning", str)), text.lstrip()
         if given.startswith(closer):
             self._lead = ""
-            self._account.tell(DeviationCode.ORPHAN_CLOSER, closer, back=len(text))
+            self._account.tell(DeviationCode.ORPHAN_CLOSER, self._account.place - len(text), closer)
             return "reasoning"
         self._lead = text if closer.startswith(given) else ""
         return "text"

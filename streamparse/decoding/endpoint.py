@@ -118,7 +118,7 @@ class EndpointDecoder(Generic[_R]):
     @property
     def calls(self) -> list[ToolCall]:
         """The sealed calls so far, in the order of their start."""
-        return [call for _, call in sorted(self._account.finished.items(), key=lambda item: item[0])]
+        return self._account.calls
 
     @property
     def done(self) -> bool:
@@ -132,12 +132,9 @@ class EndpointDecoder(Generic[_R]):
         """
         running = self._roster.running(index)
         found = running.partial() if running is not None else self._embedded.partial(index)
-        found = found or self._account.failed.get(index)
+        found = found or self._account.ended(index)
         if found is not None:
             return found
-        done = self._account.finished.get(index)
-        if done is not None:
-            return PartialToolCall(done.id, done.name, dict(done.arguments), done.arguments_json, done.deviations)
         raise UsageError(f"no call {index}: {self._account.count} calls have begun, counted from 0")
 
     # What a payload says
@@ -171,14 +168,16 @@ class EndpointDecoder(Generic[_R]):
         """An error inside the stream (C8), or a chunk that cannot be read: nobody knows what of the running calls was
         in it."""
         self._roster.fail_all(code, reason)
-        self._account.fail(code, reason, excerpt)
+        self._account.fail(self._account.error(code, reason, excerpt))
 
     def _judge_end(self, interrupted: bool) -> None:
         """An answer in which nothing failed yet, and which is not whole all the same."""
+        account = self._account
         if interrupted:
-            self._account.fail(ErrorCode.STREAM_INTERRUPTED, broken(self._finish))
-        elif self._finish in PROMISES and not self._account.count:
-            self._account.fail(ErrorCode.MISSING_CALL, f"finish reason {self._finish!r}, and no call came")
+            account.fail(account.error(ErrorCode.STREAM_INTERRUPTED, broken(self._finish)))
+        elif self._finish in PROMISES and not account.count:
+            reason = f"finish reason {self._finish!r}, and no call came"
+            account.fail(account.error(ErrorCode.MISSING_CALL, reason))
 
 
 def _check(start: str, repair: int) -> None:

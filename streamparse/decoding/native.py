@@ -166,8 +166,7 @@ class NativeDecoder:
         answer.closing, answer.finish_reason = True, finish_reason
         if finish_reason in CUT_SHORT:
             self._scanner.cut_short()
-        events: list[Event] = []
-        report.events = events
+        events = report.begin()
         cut = ""
         while (lexeme := self._scanner.pull(True)) is not None:
             if lexeme[0] is CUT and self._over_at < 0:
@@ -184,7 +183,7 @@ class NativeDecoder:
     @property
     def calls(self) -> list[ToolCall]:
         """The sealed calls so far, in the order of their opening."""
-        return [call for _, call in sorted(self._report.finished.items(), key=lambda item: item[0])]
+        return self._report.calls
 
     def partial(self, index: int) -> PartialToolCall:
         """A snapshot of the call with this index: running, sealed or failed. Costs as much as the call is long.
@@ -192,14 +191,9 @@ class NativeDecoder:
         Raises ``UsageError`` when no call with this index has begun.
         """
         running = self._answer.running(index)
-        if running is not None:
-            return running.partial()
-        done = self._report.finished.get(index)
-        if done is not None:
-            return PartialToolCall(done.id, done.name, dict(done.arguments), done.arguments_json, done.deviations)
-        failed = self._report.failed.get(index)
-        if failed is not None:
-            return failed
+        found = running.partial() if running is not None else self._report.ended(index)
+        if found is not None:
+            return found
         raise UsageError(f"no call {index}: {self._answer.count} calls have begun, counted from 0")
 
     # Feeding
@@ -215,8 +209,7 @@ class NativeDecoder:
         if self._fast is not _NO_FAST_PATH or self._json is not None:
             self._leave_fast_path()
         self._prose = None
-        events: list[Event] = []
-        self._report.events = events
+        events = self._report.begin()
         scanner = self._scanner
         if scanner.plain and scanner.plan.is_plain(chunk):
             scanner.offset = scanner.position

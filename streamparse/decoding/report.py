@@ -1,39 +1,22 @@
-"""What a decoder has to say: the events of the feed that is running, and the errors and deviations in the stream's
-own words."""
+"""What a native decoder has to say: the outcome of its answer, with errors and deviations in the stream's own words."""
 
 from __future__ import annotations
 
 from streamparse.decoding.calls import OpenCall
+from streamparse.decoding.outcome import Outcome
 from streamparse.decoding.scanner import Scanner
-from streamparse.events import (
-    Deviated,
-    Deviation,
-    DeviationCode,
-    ErrorCode,
-    ErrorDetail,
-    Event,
-    Failed,
-    PartialToolCall,
-    Path,
-    ToolCall,
-    ToolCallFailed,
-    ToolCallFinished,
-)
+from streamparse.events import Deviated, Deviation, DeviationCode, ErrorCode, ErrorDetail, Path
 from streamparse.limits import EXCERPT
 
 
-class Report:
-    """The events of one answer, feed by feed; how its calls ended; whether it was clean."""
+class Report(Outcome):
+    """The outcome of one answer, and its words."""
 
-    __slots__ = ("_scanner", "_told", "clean", "events", "failed", "finished")
+    __slots__ = ("_scanner",)
 
     def __init__(self, scanner: Scanner) -> None:
+        super().__init__()
         self._scanner = scanner
-        self.events: list[Event] = []  # of the feed that is running; each feed brings its own list
-        self.clean = True
-        self.finished: dict[int, ToolCall] = {}
-        self.failed: dict[int, PartialToolCall] = {}
-        self._told: set[str] = set()
 
     @property
     def here(self) -> int:
@@ -48,28 +31,6 @@ class Report:
         state = self._scanner.state
         where = state.open or ((state.opaque.lower(),) if state.opaque else ())
         return ErrorDetail(code, reason, offset, where, () if late else state.expected, excerpt, path)
-
-    def fail(self, error: ErrorDetail) -> None:
-        """An error that belongs to no call."""
-        self.clean = False
-        self.events.append(Failed(error))
-
-    def fail_once(self, topic: str, error: ErrorDetail) -> None:
-        """The same, told once per answer."""
-        if topic not in self._told:
-            self._told.add(topic)
-            self.fail(error)
-
-    def tell(self, code: DeviationCode, offset: int, detail: str = "") -> None:
-        """A deviation that belongs to no call."""
-        self.events.append(Deviated(None, Deviation(code, offset, detail[:EXCERPT])))
-
-    def tell_once(self, code: DeviationCode, offset: int, detail: str) -> None:
-        """The same, told once per answer."""
-        topic = f"{code}:{detail}"
-        if topic not in self._told:
-            self._told.add(topic)
-            self.tell(code, offset, detail)
 
     def deviate(
         self,
@@ -90,12 +51,3 @@ class Report:
         """A deviation of a call."""
         call.note(deviation)
         self.events.append(Deviated(call.index, deviation))
-
-    def conclude(self, event: ToolCallFinished | ToolCallFailed) -> None:
-        """The end of a call."""
-        if isinstance(event, ToolCallFinished):
-            self.finished[event.index] = event.call
-        else:
-            self.failed[event.index] = event.call
-            self.clean = False
-        self.events.append(event)

@@ -59,7 +59,8 @@ class Roster:
     def _new(self, *, legacy: bool = False, server: str = "") -> WireCall | None:
         """A new call that is open; None beyond the limit."""
         if self._opened >= self._settings.limits.calls:
-            self._account.fail_once(ErrorCode.LIMIT_EXCEEDED, f"more than {self._settings.limits.calls} calls")
+            reason = f"more than {self._settings.limits.calls} calls"
+            self._account.fail_once(reason, self._account.error(ErrorCode.LIMIT_EXCEEDED, reason))
             return None
         self._opened += 1
         call = WireCall(self._account, self._settings, self._opened, legacy=legacy, server=server)
@@ -113,7 +114,7 @@ class Roster:
             call.fail(ErrorCode.MISSING_NAME, "a call without a name")
         else:
             call.over = True
-            self._account.tell(DeviationCode.EMPTY_CALL, call.id)
+            self._account.tell(DeviationCode.EMPTY_CALL, self._account.place, call.id)
 
     def _close(self, call: WireCall) -> None:
         self._open.pop(call.order, None)

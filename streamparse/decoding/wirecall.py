@@ -218,7 +218,7 @@ class WireCall:
         if text.strip():
             again = self._equals(text)
             code = DeviationCode.REPEATED_ARGUMENTS if again else DeviationCode.LATE_FRAGMENT
-            self._account.tell(code, "" if again else text, self.index)
+            self._account.tell(code, self._account.place, "" if again else text, self.index)
 
     def drop_repetition(self) -> None:
         """C5: arguments that were repeated whole, however the fragments cut them, are dropped. Whether they were is
@@ -343,7 +343,7 @@ class WireCall:
             return twins.running(name)
         self.over = True
         self.index = twin
-        self._account.tell(DeviationCode.REPEATED_CALL, self.id, twin)
+        self._account.tell(DeviationCode.REPEATED_CALL, self._account.place, self.id, twin)
         return True
 
     def fail(self, code: ErrorCode, reason: str) -> None:

@@ -29,9 +29,13 @@ class FramingKind(StrEnum):
 class Framing(Protocol):
     """Bytes -> payloads."""
 
-    error: TransportError | None
-    unterminated: str | None
-    """The last payload of an event stream whose blank line was missing (S)."""
+    @property
+    def error(self) -> TransportError | None:
+        """What is wrong with the body itself."""
+
+    @property
+    def unterminated(self) -> str | None:
+        """The last payload of an event stream whose blank line was missing (S)."""
 
     def feed(self, data: bytes) -> list[Any]:
         """The payloads that these bytes complete."""
@@ -57,7 +61,7 @@ class EventStreamFraming:
         self.unterminated: str | None = None
 
     @property
-    def error(self) -> TransportError | None:  # type: ignore[override]  # the protocol's is written, too
+    def error(self) -> TransportError | None:
         """What is wrong with the stream."""
         return self._stream.error
 
