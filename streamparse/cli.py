@@ -1,4 +1,4 @@
-"""The command line: ``streamparse decode``, ``grammar``, ``dialects`` and ``demo``. Options and exit codes stand here.
+"""The command line: the commands, their options and the exit codes.
 
 Exit codes: 0 clean; 1 something in the answer failed; 2 wrong use, or a file that cannot be read or written; 130
 interrupted; 141 the reader of the output went away. Weight (lark, rich) is loaded by what needs it.
@@ -18,6 +18,7 @@ from streamparse.errors import StreamparseError
 
 if TYPE_CHECKING:
     from streamparse.commands.cutting import Cut
+    from streamparse.commands.serve import Recut
 
 OK, FAILED, MISUSE, INTERRUPTED, BROKEN_PIPE = 0, 1, 2, 130, 141
 
@@ -63,6 +64,9 @@ def _parser() -> argparse.ArgumentParser:
     dialects = commands.add_parser("dialects", help="list the dialects")
     dialects.set_defaults(run=_run_dialects)
     _add_demo(commands.add_parser("demo", help="play the bundled recordings"))
+    _add_serve(commands.add_parser("serve", help="play recordings over HTTP, as a provider would answer"))
+    _add_record(commands.add_parser("record", help="send a request, and record the answer as it arrives"))
+    _add_lint(commands.add_parser("lint", help="advice on tool definitions"))
     return parser
 
 
@@ -74,7 +78,10 @@ def _version() -> str:
 
 
 def _add_decode(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("file", metavar="FILE", help="raw output of a model, or a recording; - is standard input")
+    words = "raw output of a model, a recording, an event stream, or chunks as JSON (Lines); - is standard input"
+    parser.add_argument("file", metavar="FILE", help=words)
+    wires = ["chat", "completions", "messages", "text"]
+    parser.add_argument("--wire", choices=wires, help="what the chunks of FILE are (default: what it looks like)")
     parser.add_argument("--dialect", help="a name from `streamparse dialects`, or a .lark file (default: minimax_m2)")
     parser.add_argument("--tools", metavar="JSON", help="a file with tool definitions: they type the arguments")
     parser.add_argument("--start", choices=["text", "reasoning"], help="what the answer begins in (default: text)")
@@ -95,6 +102,56 @@ def _add_demo(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--speed", type=_speed, metavar="X", help="X times as fast as recorded (no terminal: at once)")
     parser.add_argument("--plain", action="store_true", help="a log instead of the live view")
     parser.set_defaults(run=_run_demo)
+
+
+def _add_serve(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("files", metavar="FILE", nargs="+", help="a recording, an .sse file, chunks as JSON, raw text")
+    parser.add_argument("--host", default="127.0.0.1", help="the address to listen on (default: 127.0.0.1)")
+    parser.add_argument("--port", type=_port, default=8000, help="0 is a free one (default: 8000)")
+    parser.add_argument(
+        "--speed", type=_speed, default=1.0, metavar="X", help="X times as fast as recorded; inf: at once"
+    )
+    parser.add_argument(
+        "--chunk", type=_recut, metavar="N|event|as-recorded", help="writes of N bytes, or of one event"
+    )
+    parser.add_argument("--fault", action="append", default=[], metavar="SPEC", help="what goes wrong: docs/serve.md")
+    parser.add_argument("--raw", action="store_true", help="raw text stays raw text in delta.content")
+    parser.add_argument("--repeat", action="store_true", help="start again when all files were played")
+    parser.set_defaults(run=_run_serve)
+
+
+def _add_record(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("url", metavar="URL", help="the endpoint, such as http://127.0.0.1:8000/v1/chat/completions")
+    parser.add_argument("--request", required=True, metavar="FILE", help="the request as JSON; - is standard input")
+    parser.add_argument("--out", required=True, metavar="FILE", help="where the recording goes")
+    parser.add_argument("--header", action="append", default=[], metavar="'K: V'", help="sent, and never written")
+    parser.add_argument("--key-env", metavar="NAME", help="the environment variable with the key")
+    parser.add_argument("--redact", action="append", default=[], metavar="REGEX", help="what else is not written")
+    parser.add_argument("--format", choices=["jsonl", "text"], help="default: a live view on a terminal, else jsonl")
+    parser.set_defaults(run=_run_record)
+
+
+def _port(text: str) -> int:
+    if not (text.isascii() and text.isdigit() and int(text) < 65536):
+        raise argparse.ArgumentTypeError(f"expected a number from 0 to 65535, not {text!r}")
+    return int(text)
+
+
+def _recut(text: str) -> Recut:
+    if text == "event":
+        return "event"
+    if text == "as-recorded":
+        return None
+    number = int(text) if text.isascii() and text.isdigit() else 0
+    if number < 1:
+        raise argparse.ArgumentTypeError(f"expected a number of bytes from 1, 'event' or 'as-recorded', not {text!r}")
+    return number
+
+
+def _add_lint(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("file", metavar="JSON", help="a file with tool definitions")
+    parser.add_argument("--format", choices=["text", "json"], default="text", help="default: text")
+    parser.set_defaults(run=_run_lint)
 
 
 def _cut(text: str) -> Cut:
@@ -120,10 +177,12 @@ def _speed(text: str) -> float:
 
 def _run_decode(options: argparse.Namespace) -> int:
     from streamparse.commands.decode import Options, decode
+    from streamparse.transport.wires import Wire
 
     clean = decode(
         Options(
             file=options.file,
+            wire=None if options.wire is None else Wire(options.wire),
             dialect=options.dialect,
             tools=options.tools,
             start=options.start,
@@ -154,3 +213,42 @@ def _run_demo(options: argparse.Namespace) -> int:
     from streamparse.demo.runner import play_all
 
     return OK if play_all(sys.stdout, speed=options.speed, plain=options.plain) else FAILED
+
+
+def _run_serve(options: argparse.Namespace) -> int:
+    from streamparse.commands.serve import serve
+
+    serve(
+        options.files,
+        host=options.host,
+        port=options.port,
+        speed=options.speed,
+        chunk=options.chunk,
+        faults=options.fault,
+        raw=options.raw,
+        repeat=options.repeat,
+    )
+    return OK
+
+
+def _run_record(options: argparse.Namespace) -> int:
+    from streamparse.commands.record import Options, record
+
+    clean = record(
+        Options(
+            url=options.url,
+            request=options.request,
+            out=options.out,
+            headers=options.header,
+            key_env=options.key_env,
+            redact=options.redact,
+            form=options.format,
+        )
+    )
+    return OK if clean else FAILED
+
+
+def _run_lint(options: argparse.Namespace) -> int:
+    from streamparse.commands.lint import lint_file
+
+    return OK if lint_file(options.file, sys.stdout, form=options.format) else FAILED

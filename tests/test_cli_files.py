@@ -14,13 +14,13 @@ from streamparse.transport.wires import Wire
 from tests.chunks import join
 from tests.test_cli import check_misuse, events_of, next_line, run, running, send
 
-CHUNKS = [
+CHUNKS: list[dict[str, Any]] = [
     {"choices": [{"delta": {"content": "Let me see. ⛅"}}]},
     {"choices": [{"delta": {"tool_calls": [{"index": 0, "id": "a", "function": {"name": "get_weather"}}]}}]},
     {"choices": [{"delta": {"tool_calls": [{"index": 0, "function": {"arguments": '{"city": "Zürich"}'}}]}}]},
     {"choices": [{"delta": {}, "finish_reason": "tool_calls"}]},
 ]
-MESSAGE_EVENTS = [
+MESSAGE_EVENTS: list[dict[str, Any]] = [
     {"type": "message_start", "message": {"id": "m", "content": [], "usage": {"input_tokens": 3}}},
     {"type": "content_block_start", "index": 0, "content_block": {"type": "text", "text": ""}},
     {"type": "content_block_delta", "index": 0, "delta": {"type": "text_delta", "text": "Let me see. ⛅"}},

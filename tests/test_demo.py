@@ -6,7 +6,7 @@ import random
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from io import StringIO
 from itertools import pairwise
@@ -17,21 +17,21 @@ import pytest
 from scripts.make_recordings import FOLDER, SCRIPTS, raw_text, recording, recordings
 from streamparse import NativeDecoder
 from streamparse.commands.cutting import special_tags, tokens
-from streamparse.commands.sinks import text_log
 from streamparse.decoding.grammar import load
 from streamparse.demo import runner
 from streamparse.demo.expectation import differences, outcome
 from streamparse.events import ArgumentValue, Event, ToolCallFailed
+from streamparse.server import Recording
 from streamparse.transport.recording import Header, Piece, read
 from tests.conftest import ROOT
 
-BUNDLED = {name: (header, pieces) for name, header, pieces in runner.recordings()}
+BUNDLED = {each.name: (each.header, each.pieces) for each in runner.recordings()}
 EACH = pytest.mark.parametrize(("header", "pieces"), BUNDLED.values(), ids=BUNDLED)
 
 
 def test_the_generator_makes_the_bundled_files():
     made = {name: text.encode() for name, text in recordings().items()}
-    assert list(made) == list(BUNDLED)
+    assert [name.removesuffix(".jsonl") for name in made] == list(BUNDLED)
     for name, content in made.items():
         assert (FOLDER / name).read_bytes() == content, f"{name}: run python -m scripts.make_recordings"
 
@@ -61,7 +61,7 @@ def decode(header: Header, texts: Iterator[str] | list[str]) -> list[Event]:
     return [event for text in texts for event in decoder.feed(text)] + decoder.close(header.finish_reason)
 
 
-def cuts(header: Header, pieces: list[Piece]) -> Iterator[list[str]]:
+def cuts(header: Header, pieces: Sequence[Piece]) -> Iterator[list[str]]:
     own = [piece.text for piece in pieces]
     text = "".join(own)
     yield own
@@ -114,7 +114,7 @@ def test_what_the_recordings_show():
 
 
 def test_typed_arguments_come_by_path():
-    header, pieces = BUNDLED["4_typed_arguments.jsonl"]
+    header, pieces = BUNDLED["4_typed_arguments"]
     events = decode(header, [piece.text for piece in pieces])
     values = {event.path: event.value for event in events if isinstance(event, ArgumentValue) and event.index == 0}
     assert values["edits", 0, "start_line"] == 18
@@ -124,7 +124,7 @@ def test_typed_arguments_come_by_path():
 
 
 def test_a_cut_value_names_its_place():
-    header, pieces = BUNDLED["3_cut_stream.jsonl"]
+    header, pieces = BUNDLED["3_cut_stream"]
     [error] = [event.error for event in decode(header, [p.text for p in pieces]) if isinstance(event, ToolCallFailed)]
     assert error.offset == len(raw_text(SCRIPTS[2]))
     assert error.open == ("calls", "call", "argument")
@@ -175,24 +175,37 @@ def test_the_demo_in_ci_has_no_live_view(monkeypatch):
     assert "\x1b" not in out.getvalue()
 
 
-def test_a_difference_is_told():
-    header, pieces = BUNDLED["4_typed_arguments.jsonl"]
-    expected = dict(header.expected or {}, text="Three edits in two goes, then the tests.", more=1)
+def test_the_demo_goes_over_http_on_every_wire():
     out = StringIO()
-    wrong = msgspec.structs.replace(header, expected=expected)
-    assert not runner.play(text_log(out), wrong, pieces, float("inf"))
-    lines = out.getvalue().splitlines()[-2:]
+    assert runner.play_all(out, plain=True)
+    asked = [line.split("/", 3)[3] for line in out.getvalue().splitlines() if "POST http://" in line]
+    assert set(asked) == {"v1/chat/completions", "v1/completions", "v1/messages"}
+    assert len(asked) == len(BUNDLED)
+
+
+def play_wrong(*wrong: Recording) -> tuple[bool, str]:
+    """Whether the demo of these recordings is content, and what it shows."""
+    out = StringIO()
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(runner, "recordings", lambda: iter(wrong))
+        return runner.play_all(out), out.getvalue()
+
+
+def test_a_difference_is_told():
+    header, pieces = BUNDLED["4_typed_arguments"]
+    expected = dict(header.expected or {}, text="Three edits in two goes, then the tests.", more=1)
+    good, shown = play_wrong(Recording("a", msgspec.structs.replace(header, expected=expected), pieces))
+    assert not good
+    lines = shown.splitlines()[-3:-1]
     assert lines[0].startswith('error     | text: expected "Three edits in two goes, then the tests."')
     assert lines[0].endswith('found "Three edits in one go, then the tests."')
     assert lines[1] == "error     | more: expected 1, found null"
 
 
-def test_a_difference_fails_the_demo(monkeypatch):
-    header, pieces = BUNDLED["3_cut_stream.jsonl"]
+def test_a_difference_fails_the_demo():
+    header, pieces = BUNDLED["3_cut_stream"]
     wrong = msgspec.structs.replace(header, expected={})
-    monkeypatch.setattr(runner, "recordings", lambda: iter([("a", header, pieces), ("b", wrong, pieces)]))
-    out = StringIO()
-    assert not runner.play_all(out)
-    assert "1 of 2 recordings came out as expected" in out.getvalue()
-    monkeypatch.setattr(runner, "recordings", lambda: iter([]))
-    assert not runner.play_all(out)
+    good, shown = play_wrong(Recording("a", header, pieces), Recording("b", wrong, pieces))
+    assert not good
+    assert "1 of 2 recordings came out as expected" in shown
+    assert not play_wrong()[0]

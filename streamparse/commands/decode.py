@@ -14,7 +14,8 @@ from streamparse.commands.sources import Source, open_source, paced, read_whole
 from streamparse.errors import ToolDefinitionError, UsageError
 from streamparse.transport.body import Body
 from streamparse.transport.framing import FramingKind, TextFraming
-from streamparse.transport.recording import Piece
+from streamparse.transport.recording import Header, Piece
+from streamparse.transport.replay import options_of
 from streamparse.transport.wires import RAW_DIALECT, Decoder, Wire
 from streamparse.transport.wires import Options as DecoderOptions
 
@@ -55,23 +56,17 @@ def decode(options: Options) -> bool:
 
 def _decoder(options: Options, source: Source | None, tools: list[Any] | None) -> Decoder:
     """The options come before the recording, the recording before the defaults."""
-    header = source.header if source is not None else None
-    if header is not None and tools is None:
-        tools = header.tools or _requested(header.request)
+    header = source.header if source is not None and source.header is not None else Header()
     made = DecoderOptions(
-        tools=tools, dialect=_dialect(options, source), start=options.start or (header.start if header else "text")
+        tools=options_of(header).tools if tools is None else tools,
+        dialect=_dialect(options, source),
+        start=options.start or header.start,
     )
     try:
         return made.decoder(source.wire if source is not None else options.wire or Wire.TEXT)
     except ToolDefinitionError as error:
         place = options.tools or (source.name if source else "")
         raise ToolDefinitionError(f"{place}: {error}") from None
-
-
-def _requested(request: Any) -> list[Any] | None:
-    """The tools of a recorded request."""
-    tools = request.get("tools") if isinstance(request, dict) else None
-    return tools if isinstance(tools, list) else None
 
 
 def _dialect(options: Options, source: Source | None) -> str:
