@@ -158,7 +158,8 @@ class Deviation(msgspec.Struct, frozen=True):
     """Something outside the format that was tolerated, with its place.
 
     ``offset`` as in ``ErrorDetail``. ``detail`` is the kind (``foreign_format``) or a bounded excerpt; ``expected`` and
-    ``found`` are filled for types; ``tier`` is the tier of a repair (J5), else 0.
+    ``found`` are filled for types, ``found`` also with text that a repair dropped; ``tier`` is the tier of a repair
+    (J5), else 0.
     """
 
     code: DeviationCode

@@ -665,7 +665,7 @@ OPTIONS = st.fixed_dictionaries(
         "close": st.sampled_from(["chain", "first"]),
         "whitespace": st.sampled_from(["verbatim", "strip"]),
         "bare_invoke": st.sampled_from(["text", "call"]),
-        "repair": st.integers(0, 1),
+        "repair": st.integers(0, 3),
     },
 )
 """Options of a decoder that change what a text means."""

@@ -11,7 +11,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from streamparse.decoding import repair as repairs
 from streamparse.decoding.arguments import JsonDecoder
 from streamparse.decoding.history import _MANY
 from streamparse.decoding.jsontext import MAX_NUMBER
@@ -56,7 +55,7 @@ PIECES = st.sampled_from(
 BROKEN = st.builds("".join, st.lists(PIECES, max_size=14)) | st.text(max_size=30)
 OPTIONS = st.fixed_dictionaries(
     {
-        "repair": st.sampled_from([0, 1]),
+        "repair": st.sampled_from([0, 1, 2, 3]),
         "root": st.sampled_from(["object", "container", "any"]),
         "path": st.sampled_from([(), ("p",)]),
         "limits": st.builds(Limits, arguments=st.sampled_from([5, 15, 10**6]), depth=st.sampled_from([2, 100])),
@@ -297,7 +296,7 @@ def test_time_is_linear(name, size):
     assert steps(large) < 1.5 * longer * steps(small)
 
 
-def steps(chunks: list[str]) -> int:
+def steps(chunks: list[str], **options: Any) -> int:
     count = 0
 
     def trace(frame, event, argument):
@@ -307,7 +306,7 @@ def steps(chunks: list[str]) -> int:
         count += 1
         return trace
 
-    reader, before = JsonDecoder(), sys.gettrace()
+    reader, before = JsonDecoder(**options), sys.gettrace()
     sys.settrace(trace)
     try:
         for chunk in chunks:
@@ -535,7 +534,7 @@ def test_kinds_of_root(text, root, code):
     assert (found and found.code) is code
 
 
-# J5: tolerance --------------------------------------------------------------------------------------------------------
+# J5: tolerance, tier 1 (2 and 3: test_repair) -------------------------------------------------------------------------
 
 A_FENCE = "```json\n"
 
@@ -608,18 +607,6 @@ def test_truncation_is_judged_first(text, expected):
 )
 def test_what_no_tier_1_repairs(text):
     assert closed(text, root="container").state == "invalid"
-
-
-@pytest.mark.parametrize("repair", [2, 3])
-def test_higher_tiers_come_later(repair):
-    """Reserved: they read as tier 1 does, until they are built."""
-    assert closed("{'a': 1}", repair=repair).state == "invalid"
-    assert closed('{"a": 1,}', repair=repair).state == "complete"
-
-
-def test_repairs_are_named_once():
-    assert set(repairs.REPAIRS.values()) == {repairs.Tier.HARMLESS}
-    assert repairs.Tier.HARMLESS < repairs.UNTRUSTED
 
 
 # J6: what is wrong ----------------------------------------------------------------------------------------------------

@@ -2,18 +2,20 @@
 here.
 
 The cases are facts and not names of this library: ``CODES`` maps their words for an error to ours. Each is run in every
-cut. A case that a numbered rule decides otherwise, or a form that only a later tier tolerates, stands in ``BY_RULE``,
-with what holds instead.
+cut. What a case says of a higher tier (``repair_tier``) is checked at the tier that ``TIERS`` names: it is accepted
+there, and not below. ``BY_RULE`` names cases that ask for a value which a numbered rule gives at a higher tier only.
 """
 
 from __future__ import annotations
 
 import json
+from functools import partial
 from typing import Any
 
 import pytest
 
 from streamparse.decoding.arguments import JsonDecoder
+from streamparse.decoding.repair import UNTRUSTED, Tier
 from streamparse.events import Deviated, ErrorCode
 from tests.chunks import check_chunking
 from tests.conftest import shared
@@ -34,17 +36,13 @@ CODES = {
     "trailing_text": ErrorCode.TRAILING_TEXT,
 }
 
-BY_RULE = {
-    "B130": (ErrorCode.INVALID_JSON, "J5: tuples and Python literals are tier 2, which comes later"),
-}
-"""Cases that ask for a value, and have none here."""
+TIERS = {"B120": Tier.GUESS, "B130": Tier.OBVIOUS, "B140": Tier.OBVIOUS}
+"""The tier (J5) of the form that a case is about."""
 
-NO_CASE_HERE = {
-    "B120": "J5: illegal escapes kept literally are tier 3",
-    "B140": "J5: text after the outermost braces is tier 2",
+BY_RULE = {
+    "B130": (ErrorCode.INVALID_JSON, "J5: tuples and Python literals are tier 2, which is not the default"),
 }
-"""Cases whose ``repair_tier`` asks for a value at a tier that is not built; what they say of strict reading is
-checked."""
+"""Cases that ask for a value, and have none by default."""
 
 
 def pieces_of(case: dict[str, Any]) -> list[str]:
@@ -71,8 +69,8 @@ def closed(text: str, repair: int = 1) -> JsonDecoder:
     return reader
 
 
-def run(chunks: list[str]) -> list[Any]:
-    reader = JsonDecoder()
+def run(chunks: list[str], repair: int = 1) -> list[Any]:
+    reader = JsonDecoder(repair=repair)
     events: list[Any] = [event for chunk in chunks for event in reader.feed(chunk)]
     return [*events, *reader.close(), reader.state, reader.error, repr(reader.partial)]
 
@@ -86,13 +84,29 @@ def test_case(name):
     expected = case["expected"]
     if name in BY_RULE:
         assert closed(text).error.code is BY_RULE[name][0], BY_RULE[name][1]  # type: ignore[union-attr]
+        check_tier(name, expected["value"])
         return
+    if "repair_tier" in expected:
+        check_tier(name, expected["repair_tier"])
     for key, check in CHECKS.items():
         if key in expected:
             check(text, expected)
     assert expected.keys() <= CHECKS.keys() | SAID_OTHERWISE, "a fact that nobody checks"
     if expected.get("status") == "repaired":
         assert any(isinstance(event, Deviated) for event in events)
+
+
+def check_tier(name: str, value: Any) -> None:
+    """The value at the tier of the case and above, told and untrusted; nothing below."""
+    text = "".join(pieces_of(CASES[name]))
+    for tier in Tier:
+        reader = closed(text, repair=tier)
+        if tier < TIERS[name]:
+            assert reader.state == "invalid"
+        else:
+            check_chunking(partial(run, repair=tier), text)
+            assert reader.value == value
+            assert max(deviation.tier for deviation in reader.deviations) == TIERS[name] >= UNTRUSTED
 
 
 def check_final(text, expected):
@@ -162,18 +176,11 @@ SAID_OTHERWISE = {
     "note",
     "default_limit",  # limits.depth
     "partial_alternative",  # J1 decides: a number is shown when it is complete
-    "repair_tier",  # see NO_CASE_HERE
+    "repair_tier",  # see check_tier
 }
 
 
-@pytest.mark.parametrize("name", NO_CASE_HERE)
-def test_later_tiers(name):
-    text = "".join(pieces_of(CASES[name]))
-    for repair in (0, 1, 2, 3):
-        assert closed(text, repair=repair).state == "invalid", NO_CASE_HERE[name]
-
-
 def test_every_exception_is_a_case():
-    assert BY_RULE.keys() | NO_CASE_HERE.keys() <= CASES.keys()
+    assert TIERS.keys() | BY_RULE.keys() <= CASES.keys()
     asking = {name for name, case in CASES.items() if "repair_tier" in case["expected"]}
-    assert asking == NO_CASE_HERE.keys()
+    assert asking | BY_RULE.keys() == TIERS.keys()

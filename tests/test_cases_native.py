@@ -135,14 +135,14 @@ def codes_of(event: Event) -> set[str]:
             return set()
 
 
-def decode_case(case: dict[str, Any]) -> Result:
+def decode_case(case: dict[str, Any], repair: int = 1) -> Result:
     given = case["input"]
     text = "".join(given["chunks"]) if given["type"] == "text_chunks" else given["text"]
     expected = case["expected"]
     start: Literal["text", "reasoning"] = "reasoning" if "reasoning" in expected.get("initial_state", "") else "text"
 
     def run(chunks: list[str]) -> list[Event]:
-        decoder = NativeDecoder("minimax_m2", tools=case.get("tools"), start=start)
+        decoder = NativeDecoder("minimax_m2", tools=case.get("tools"), start=start, repair=repair)
         events = [event for chunk in chunks for event in decoder.feed(chunk)]
         return events + decoder.close(given.get("finish_reason"))
 
@@ -279,7 +279,7 @@ CHECKS: dict[str, Callable[[Result, Any], None]] = {
     "events_before_close": said_elsewhere,  # test_values_are_streamed checks B008 itself
     "acceptable_alternative": said_elsewhere,
     "alternative_content": said_elsewhere,
-    "repair_tier_proposal": said_elsewhere,
+    "repair_tier_proposal": said_elsewhere,  # test_proposals
     "rule": said_elsewhere,
     "signal": said_elsewhere,
     "note": said_elsewhere,
@@ -297,3 +297,20 @@ def test_case(case: dict[str, Any]) -> None:
     ruled = RULED.get(case["id"])
     expected = {**case["expected"], **(ruled.expected if ruled else {})}
     check_facts(decode_case({**case, "expected": expected}), expected)
+
+
+PROPOSED = {
+    "B017": "N7: a swallowed parameter is never guessed",
+    "B018": "N10, N16: tags without angle brackets are no call",
+    "B039": "N16: a foreign envelope is no call",
+}
+"""Cases that propose to repair the tags. The tiers of J5 are about JSON: a rule says what tags are, at each tier."""
+
+
+def test_proposals() -> None:
+    cases = {case["id"]: case for (case,) in (param.values for param in load())}
+    assert {name for name, case in cases.items() if "repair_tier_proposal" in case["expected"]} == PROPOSED.keys()
+    for name in PROPOSED:
+        results = [decode_case(cases[name], repair).events for repair in range(4)]
+        assert all(events == results[1] for events in results)
+        assert not any(isinstance(event, ToolCallFinished) for event in results[1])

@@ -722,6 +722,16 @@ def test_total_and_every_started_call_ends_once(chunks, finish, dialect):
         assert run(*texts, close=finish, dialect=dialect) == events
 
 
+@pytest.mark.parametrize(("text", "tier"), [('{"text": "a",}', 1), ("{'text': 'a'}", 2)])
+def test_what_was_repaired_is_written_as_json(text, tier):
+    """``arguments_json`` goes into a history, where it has to be JSON; what was sent is in ``ToolCallFailed`` only."""
+    events = run(call(text, id="c", name="read"), close="tool_calls", repair=tier)
+    (end,) = [event for event in events if isinstance(event, ToolCallFinished)]
+    assert end.call.verbatim is None
+    assert json.loads(end.call.arguments_json) == {"text": "a"}
+    assert end.call.trusted is (tier == 1)
+
+
 def test_linear_in_fragments_and_in_calls():
     """A hang would be the failure: many fragments of one call, of calls that stay open, and of no call."""
     decoder = ChatDecoder()

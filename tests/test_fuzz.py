@@ -197,7 +197,7 @@ def read(chunks: list[str], **options: Any) -> tuple[list[Any], Any, Any, str]:
     return join(events), decoder.value if decoder.state == "complete" else None, decoder.error, decoder.state
 
 
-REPAIR = st.integers(0, 1)
+REPAIR = st.integers(0, 3)
 
 
 @given(st.data(), json_texts(), REPAIR)

@@ -3,12 +3,14 @@
 Theory. The reader is a machine between two words and inside a word. Between two words it stands in a *place*: a table
 from a character to the method that reads what begins with it. The tables are at the end of this module; a character
 that is in none of them is the error. Inside a word that a chunk has cut, ``_inside`` is the method that reads on. It
-has four layers, each a class and a module that knows only the ones before it:
+has six layers, each a class and a module that knows only the ones before it:
 
 =============  ========================================================================================================
 ``history``    what came: offsets, the limit, the end of the input for an excerpt, the pieces of the growing string
 ``tree``       what is made of it: the value under construction, the events, the error
 ``words``      strings, numbers, literals
+``loose``      strings, keys and literals that are not JSON's, and are tolerated
+``outside``    what stands around the value, and is tolerated
 ``arguments``  what stands between words, the tolerated forms, and the caller's side
 =============  ========================================================================================================
 
@@ -27,6 +29,8 @@ What the rules leave open:
   could encode such a string.
 * A number of more than 4,300 characters is ``limit_exceeded`` (see ``jsontext.MAX_NUMBER``); within that, integers are
   exact. What is too small for a float is 0.0, as in the standard library.
+* JSON in a string (J5, tier 2) is read by a second reader, which gets the characters of the string. Its offsets count
+  these, from behind the opening quote; ``spans`` stays empty, since no member stands in the input as it is.
 * Text that is only white space is no error, ``state`` is ``empty``: what that means is a matter of the wire (C5).
 * A code fence that was opened has to be closed: without that the text is not complete.
 * A trailing comma is reported at the bracket behind it, a duplicate key at its closing quote.
@@ -39,21 +43,21 @@ from typing import Any, Final, Literal, TypeAlias
 from streamparse.decoding import jsontext
 from streamparse.decoding import repair as repairs
 from streamparse.decoding.history import CLOSED
-from streamparse.decoding.jsontext import LITERALS
+from streamparse.decoding.jsontext import LITERALS, PYTHON_LITERALS
+from streamparse.decoding.loose import QUOTES
+from streamparse.decoding.outside import WANTED, Outside, Root
 from streamparse.decoding.tree import JsonEvent, Out, Place, Read, copied
-from streamparse.decoding.words import Words
 from streamparse.errors import ClosedError, UsageError
 from streamparse.events import ArgumentDelta, ErrorCode, Path
 from streamparse.limits import DEFAULT_LIMITS, Limits
 
 State: TypeAlias = Literal["empty", "incomplete", "complete", "invalid"]
-Root: TypeAlias = Literal["object", "container", "any"]
 
 _SHORT: Final = 40
 """Characters of a key that a message shows."""
 
 
-class JsonDecoder(Words):
+class JsonDecoder(Outside):
     """Reads one JSON value that arrives in pieces of any size, and says what is certain as soon as it is.
 
     ::
@@ -79,7 +83,7 @@ class JsonDecoder(Words):
     ends inside a string), ``spans`` (start and end in the input, per complete member of the root object), ``start``
     and ``end`` of the root value."""
 
-    __slots__ = ("_fenced", "_kind")
+    __slots__ = ("_fenced",)
 
     def __init__(
         self,
@@ -95,8 +99,7 @@ class JsonDecoder(Words):
             raise UsageError(f"repair={repair!r} is no tier; use 0, 1, 2 or 3")
         if root not in _ROOTS:
             raise UsageError(f"root={root!r} is unknown; use one of {', '.join(_ROOTS)}")
-        super().__init__(index, path, offset, repair, limits, _ROOTS[root], _END)
-        self._kind = root
+        super().__init__(index, path, offset, repair, limits, _ROOTS[root], _END, root)
         self._fenced = False
 
     def feed(self, text: str) -> list[JsonEvent]:
@@ -126,11 +129,11 @@ class JsonDecoder(Words):
 
     @property
     def state(self) -> State:
-        """``empty`` (nothing but white space so far), ``incomplete``, ``complete`` (only white space may follow) or
+        """``empty`` (nothing but white space so far), ``incomplete``, ``complete`` (only what is ignored may follow) or
         ``invalid``."""
         if self.error is not None:
             return "incomplete" if self.error.code is ErrorCode.UNTERMINATED_JSON else "invalid"
-        if self._place is _END and not self._held and self._inside in (None, JsonDecoder._line_comment):
+        if (self._place is _END or self._place is _END_IN_STRING) and not self._held and self._inside in _MAY_END:
             return "complete"
         at_start = self._place is _ROOTS[self._kind] and self._inside is None
         return "empty" if at_start and not self._held and not self.deviations else "incomplete"
@@ -149,6 +152,8 @@ class JsonDecoder(Words):
         Strings show the characters that have come. A number or a literal appears when it is complete, a key with its
         value (J1). A later view only grows. The cost is in the size of the view, and only for those who ask.
         """
+        if self._inner is not None:
+            return self._inner.partial
         root, container = copied(self._root, self._container)
         if self._reading != "value":
             return root
@@ -205,6 +210,8 @@ class JsonDecoder(Words):
             self._settle()
         if self._inside is JsonDecoder._more_number and self._container is None and self._phase.kind:
             self._more_number("\n", 0, out)
+        if self._inside is JsonDecoder._drop_text:
+            self._tell_aside(repairs.TEXT_AFTER, out)
         if self.error is None and self.state == "incomplete":
             reason, expected = self._cut()
             self._fail(ErrorCode.UNTERMINATED_JSON, reason, len(self._held), expected=expected)
@@ -212,7 +219,10 @@ class JsonDecoder(Words):
     def _cut(self) -> tuple[str, tuple[str, ...]]:
         """What the end of the text cuts, and what would have gone on."""
         if self._reading:
-            return f"end of text inside a {'string' if self._reading == 'value' else 'key'}", ("'\"'",)
+            closer = self._quotes.closer if self._inside is JsonDecoder._read_loose else '"'
+            return f"end of text inside a {'string' if self._reading == 'value' else 'key'}", (repr(closer),)
+        if self._inside is JsonDecoder._more_bare_key:
+            return "end of text inside a key", ("':'",)
         if self._inside is JsonDecoder._more_number:
             return "end of text inside a number", self._after_number(self._phase)
         if self._inside is JsonDecoder._block_comment:
@@ -252,13 +262,6 @@ class JsonDecoder(Words):
         self._place = _ITEM
         return pos + 1
 
-    def _reject_root(self, text: str, pos: int, out: Out) -> int:
-        """A JSON value of the wrong kind."""
-        kind = _KINDS.get(text[pos], "a number")
-        wanted = "an object" if self._kind == "object" else "an object or an array"
-        reason = f"the top level is {kind}, not {wanted}"
-        return self._fail(ErrorCode.NOT_AN_OBJECT, reason, pos, expected=self._place.expected)
-
     # What is tolerated (J5, tier 1; control characters are in words) --------------------------------------------------
 
     def _shut_after_comma(self, text: str, pos: int, out: Out) -> int:
@@ -271,7 +274,7 @@ class JsonDecoder(Words):
         if opener == "/" and repairs.allows(self._repair, repairs.COMMENT):
             return self._hold(text, pos)
         if opener not in _COMMENTS or not self._repaired(repairs.COMMENT, pos, self._path, out):
-            return self._reject(text, pos, out)
+            return self._place.other(self, text, pos, out)
         self._inside = _COMMENTS[opener]
         return self._inside(self, text, pos + 2, out)
 
@@ -295,7 +298,7 @@ class JsonDecoder(Words):
             return self._reject(text, pos, out)
         if ticks != "```":
             cut = pos + len(ticks) == len(text) and "```".startswith(ticks)
-            return self._hold(text, pos) if cut else self._reject(text, pos, out)
+            return self._hold(text, pos) if cut else self._place.other(self, text, pos, out)
         if self._fenced:
             self._place = _END
         else:
@@ -311,7 +314,35 @@ class JsonDecoder(Words):
             self._place = _PLAIN_ROOTS[self._kind]
             return pos + 4
         cut = pos + len(have) == len(text) and "json".startswith(have.lower())
-        return self._hold(text, pos) if cut else self._reject(text, pos, out)
+        return self._hold(text, pos) if cut else self._place.other(self, text, pos, out)
+
+    # Tier 2, tuples; the rest is in loose and outside -----------------------------------------------------------------
+
+    def _open_tuple(self, text: str, pos: int, out: Out) -> int:
+        if not self._repaired(repairs.TUPLE, pos, self._here(), out):
+            return self._reject(text, pos, out)
+        return self._open([], _FIRST_IN_TUPLE, _AFTER_IN_TUPLE, pos)
+
+    def _comma_in_tuple(self, text: str, pos: int, out: Out) -> int:
+        self._place = _IN_TUPLE
+        return pos + 1
+
+    def _shut_without_comma(self, text: str, pos: int, out: Out) -> int:
+        if len(self._container) == 1:
+            return self._fail(ErrorCode.INVALID_JSON, "one value in parentheses is no tuple", pos, expected=("','",))
+        return self._shut(text, pos, out)
+
+    def _reader_in_string(self, offset: int) -> JsonDecoder:
+        limits = Limits(arguments=self._limit, depth=self._depth)
+        return reader_in_string(self.index, self.path, offset, self._repair, self._kind, limits)
+
+
+def reader_in_string(index: int, path: Path, offset: int, repair: int, root: Root, limits: Limits) -> JsonDecoder:
+    """A reader for the characters of a string that holds a JSON value (J5). In the string is nothing but the value, and
+    the value is not in a string once more."""
+    reader = JsonDecoder(index=index, path=path, offset=offset, repair=repair, root=root, limits=limits)
+    reader._place, reader._after = _ROOTS_IN_STRING[root], _END_IN_STRING
+    return reader
 
 
 def _short(key: str) -> str:
@@ -324,40 +355,69 @@ def _short(key: str) -> str:
 _Table: TypeAlias = dict[str, Read | None]
 
 _BLANK: Final[_Table] = {**dict.fromkeys(" \t\r"), "\n": JsonDecoder._space, "/": JsonDecoder._slash}
-_CONTAINERS: Final[_Table] = {"{": JsonDecoder._open_object, "[": JsonDecoder._open_array}
+_CONTAINERS: Final[_Table] = {
+    "{": JsonDecoder._open_object,
+    "[": JsonDecoder._open_array,
+    "(": JsonDecoder._open_tuple,
+}
 _SCALARS: Final[_Table] = {
     '"': JsonDecoder._open_string,
     **dict.fromkeys("-0123456789", JsonDecoder._number),
     **dict.fromkeys(LITERALS, JsonDecoder._literal),
 }
-_ANY: Final[_Table] = _BLANK | _CONTAINERS | _SCALARS
-_KEYS: Final[_Table] = _BLANK | {'"': JsonDecoder._open_key}
+_LOOSE: Final[_Table] = {
+    **dict.fromkeys(PYTHON_LITERALS, JsonDecoder._python_literal),
+    **dict.fromkeys(QUOTES.keys() - {'"'}, JsonDecoder._loose_value),
+}
+_ANY: Final[_Table] = _BLANK | _CONTAINERS | _SCALARS | _LOOSE
+_KEYS: Final[_Table] = _BLANK | dict.fromkeys(QUOTES, JsonDecoder._loose_key) | {'"': JsonDecoder._open_key}
 
 _VALUE: Final = Place(_ANY, "a JSON value", member=True)
 _FIRST_ITEM: Final = Place(_ANY | {"]": JsonDecoder._shut}, "a JSON value", "']'", member=True)
 _ITEM: Final = Place(_ANY | {"]": JsonDecoder._shut_after_comma}, "a JSON value", member=True)
 _AFTER_ITEM: Final = Place(_BLANK | {",": JsonDecoder._comma_in_array, "]": JsonDecoder._shut}, "','", "']'")
-_FIRST_KEY: Final = Place(_KEYS | {"}": JsonDecoder._shut}, "a key in double quotes", "'}'")
-_KEY: Final = Place(_KEYS | {"}": JsonDecoder._shut_after_comma}, "a key in double quotes")
+_FIRST_KEY: Final = Place(
+    _KEYS | {"}": JsonDecoder._shut}, "a key in double quotes", "'}'", other=JsonDecoder._bare_key
+)
+_KEY: Final = Place(_KEYS | {"}": JsonDecoder._shut_after_comma}, "a key in double quotes", other=JsonDecoder._bare_key)
 _COLON: Final = Place(_BLANK | {":": JsonDecoder._colon}, "':'", member=True)
 _AFTER_MEMBER: Final = Place(_BLANK | {",": JsonDecoder._comma_in_object, "}": JsonDecoder._shut}, "','", "'}'")
-_END: Final = Place(_BLANK, "end of text", code=ErrorCode.TRAILING_TEXT)
+_FIRST_IN_TUPLE: Final = Place(_ANY | {")": JsonDecoder._shut}, "a JSON value", "')'", member=True)
+_IN_TUPLE: Final = Place(_ANY | {")": JsonDecoder._shut}, "a JSON value", "')'", member=True)
+_AFTER_IN_TUPLE: Final = Place(
+    _BLANK | {",": JsonDecoder._comma_in_tuple, ")": JsonDecoder._shut_without_comma}, "','", "')'"
+)
+_END: Final = Place(_BLANK, "end of text", code=ErrorCode.TRAILING_TEXT, other=JsonDecoder._text_after)
+_END_IN_STRING: Final = Place(_BLANK, "end of text", code=ErrorCode.TRAILING_TEXT)
 _FENCE_END: Final = Place(_BLANK | {"`": JsonDecoder._fence}, "'```'", code=ErrorCode.TRAILING_TEXT)
 
-_NO_SCALAR: Final[_Table] = _ANY | dict.fromkeys(_SCALARS, JsonDecoder._reject_root)
-_KINDS: Final = {"[": "an array", '"': "a string", "t": "true", "f": "false", "n": "null"}
+
+# Where no scalar may be the root. What begins no JSON value begins a text before it.
+_NO_SCALAR: Final[_Table] = {
+    **{char: read for char, read in _ANY.items() if char not in _LOOSE},
+    **dict.fromkeys(_SCALARS, JsonDecoder._reject_root),
+}
+_TEXTUAL: Final[_Table] = {
+    **dict.fromkeys(LITERALS, JsonDecoder._root_word),
+    **dict.fromkeys("\"'", JsonDecoder._string_root),
+}
+_NO_ARRAY: Final[_Table] = {"[": JsonDecoder._reject_root, "(": JsonDecoder._text_before}
 
 
-def _roots(extra: _Table) -> dict[str, Place]:
-    """Where the root value is awaited, for each kind of root."""
-    return {
-        "object": Place(_NO_SCALAR | {"[": JsonDecoder._reject_root} | extra, "'{'", member=True),
-        "container": Place(_NO_SCALAR | extra, "'{'", "'['", member=True),
-        "any": Place(_ANY | extra, "a JSON value", member=True),
-    }
+def _roots(extra: _Table, *, text: bool = True) -> dict[str, Place]:
+    """Where the root value is awaited, for each kind of root. ``text``: other text may stand before it (J5)."""
+    table = _NO_SCALAR | (_TEXTUAL if text else {}) | extra
+    tables: dict[str, _Table] = {"object": table | _NO_ARRAY, "container": table}
+    other = JsonDecoder._text_before if text else JsonDecoder._reject
+    places = {kind: Place(each, *WANTED[kind], member=True, other=other) for kind, each in tables.items()}
+    return {**places, "any": Place(_ANY | extra, *WANTED["any"], member=True)}
 
 
 _ROOTS: Final = _roots({"`": JsonDecoder._fence})
 _FENCED_ROOTS: Final = _roots(dict.fromkeys("jJ", JsonDecoder._fence_word))
 _PLAIN_ROOTS: Final = _roots({})
+_ROOTS_IN_STRING: Final = _roots({}, text=False)
 _COMMENTS: Final[dict[str, Read]] = {"//": JsonDecoder._line_comment, "/*": JsonDecoder._block_comment}
+
+_MAY_END: Final = (None, JsonDecoder._line_comment, JsonDecoder._drop_text)
+"""Where the end of the text may come behind the value."""

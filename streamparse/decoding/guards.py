@@ -16,7 +16,9 @@ class ValueGuard:
     *Nesting* (N5): a parameter's opening tag inside the value opens a quoted pair, and the next closing tag closes
     that pair. ``missing(key)`` says that the tool declares the key and the call does not have it yet: then a closing
     tag was lost, and nothing nests (N7); such keys are kept in ``swallowed``. *JSON* (N6): inside a JSON string
-    nothing is a tag."""
+    nothing is a tag. What a string is, the value's reader says: at the tiers that tolerate them (J5), also what stands
+    in single or typographic quotes, or in a string that holds the JSON. An apostrophe that opens no string there (in
+    text around the value, in a comment) hides nothing."""
 
     __slots__ = (
         "_attributes",

@@ -1,6 +1,6 @@
 """The words of JSON text (RFC 8259), without state: what the layers of the reader need to know of characters.
 
-*Strings.* ``body_end`` runs to the first character that is not part of a string's body: the closing quote, the end of
+*Strings.* ``BODIES`` run to the first character that is not part of a string's body: the closing quote, the end of
 the text, a half or an illegal escape, a raw control character (unless it is tolerated) or a raw surrogate. One match
 of an expression finds it, and proves that all escapes before it are whole and legal, surrogate pairs included.
 ``decoded`` then turns the run into characters, with the C function of the standard library. What begins with a
@@ -36,6 +36,11 @@ DELIMITERS: Final = frozenset(" \t\n\r,]}")
 """What proves that a number is complete (J1)."""
 
 LITERALS: Final[dict[str, tuple[str, bool | None]]] = {"t": ("true", True), "f": ("false", False), "n": ("null", None)}
+PYTHON_LITERALS: Final[dict[str, tuple[str, bool | None]]] = {
+    "T": ("True", True),
+    "F": ("False", False),
+    "N": ("None", None),
+}
 
 FOREIGN: Final = {
     "N": "NaN is not JSON, nor is None",
@@ -69,8 +74,14 @@ _ESCAPE = rf'(?:\\["\\/bfnrt]|\\u(?:(?![dD][89a-fA-F]){_HEX}{{4}})|{_HIGH}{_LOW}
 _PLAIN = r'[^"\\\x00-\x1f\ud800-\udfff]*+'
 _PLAIN_TOLERANT = r'[^"\\\ud800-\udfff]*+'
 
-_BODY = re.compile(f"{_PLAIN}(?:{_ESCAPE}{_PLAIN})*+")
-_BODY_TOLERANT = re.compile(f"{_PLAIN_TOLERANT}(?:{_ESCAPE}{_PLAIN_TOLERANT})*+")
+BODIES: Final = (
+    re.compile(f"{_PLAIN}(?:{_ESCAPE}{_PLAIN})*+"),
+    re.compile(f"{_PLAIN_TOLERANT}(?:{_ESCAPE}{_PLAIN_TOLERANT})*+"),
+)
+"""A run of a string's body; the second lets raw control characters pass (J5)."""
+
+PLAIN_BODIES: Final = (re.compile(_PLAIN), re.compile(_PLAIN_TOLERANT))
+"""The same, without escapes: for a reader that looks at each of them."""
 
 # What an escape may be while it is not whole; a high surrogate waits for its low half.
 _PREFIX = re.compile(
@@ -81,12 +92,6 @@ _PREFIX = re.compile(
     )?)?""",
     re.VERBOSE,
 )
-
-
-def body_end(text: str, start: int, tolerant: bool) -> int:
-    """Where the run of a string's body from ``start`` on ends; ``tolerant`` lets raw control characters pass (J5)."""
-    match = (_BODY_TOLERANT if tolerant else _BODY).match(text, start)
-    return match.end() if match else start
 
 
 def simple_escapes(text: str) -> tuple[int, str]:
@@ -106,7 +111,7 @@ def simple_escapes(text: str) -> tuple[int, str]:
 
 
 def decoded(text: str, start: int, end: int) -> str:
-    """The characters of a run that ``body`` matched."""
+    """The characters of a run that one of ``BODIES`` matched."""
     if text.find("\\", start, end) < 0:
         return text[start:end]
     if text.startswith('"', end):  # spares a copy of the run
@@ -115,9 +120,50 @@ def decoded(text: str, start: int, end: int) -> str:
 
 
 def escape_prefix(text: str, start: int) -> int:
-    """Where the longest prefix of a legal escape that begins at ``start`` ends. ``body`` stopped there."""
+    """Where the longest prefix of a legal escape that begins at ``start`` ends."""
     match = _PREFIX.match(text, start)
     return match.end() if match else start
+
+
+_LEGAL_ESCAPE = re.compile(_ESCAPE)
+_LETTERS: Final = {"b": "\b", "f": "\f", "n": "\n", "r": "\r", "t": "\t"}
+
+# Python's own, as ``repr`` writes them.
+_PYTHON_ESCAPE = re.compile(rf"\\x({_HEX}{{2}})|\\U(000{_HEX}{{5}}|0010{_HEX}{{4}})")
+_PYTHON_PREFIX = re.compile(rf"\\(?:x{_HEX}?|U(?:0{{0,2}}|000{_HEX}{{0,4}}|0010{_HEX}{{0,3}}|001))")
+
+_LONE = re.compile(rf"\\u[dD][89a-fA-F]{_HEX}{{2}}")
+_PYTHON_LONE = re.compile(rf"\\U0000[dD][89a-fA-F]{_HEX}{{2}}")
+_CUT_UNICODE = re.compile(rf"\\u{_HEX}{{0,3}}")
+
+
+def escape(text: str, start: int, *, python: bool) -> tuple[int, str]:
+    """The end of the escape at ``start``, and its character; the end is 0 if more text decides, negative if it is
+    none. ``python`` adds ``\\x41`` and ``\\U0001f600``."""
+    if (letter := _LETTERS.get(text[start + 1])) is not None:
+        return start + 2, letter
+    if match := _LEGAL_ESCAPE.match(text, start):
+        return match.end(), str(scanstring(match[0] + '"', 0, True)[0])
+    if escape_prefix(text, start) == len(text):
+        return 0, ""
+    if python:
+        match = _PYTHON_ESCAPE.match(text, start)
+        if match and not _PYTHON_LONE.fullmatch(match[0]):
+            return match.end(), chr(int(match[1] or match[2], 16))
+        if _PYTHON_PREFIX.fullmatch(text, start):
+            return 0, ""
+    return -2, ""
+
+
+def lone_surrogate(text: str, start: int, *, python: bool) -> int:
+    """The end of an escape that is half a surrogate pair; 0 if it is none."""
+    match = _LONE.match(text, start) or (_PYTHON_LONE.match(text, start) if python else None)
+    return match.end() if match else 0
+
+
+def cut_unicode(text: str, start: int) -> bool:
+    """Whether the text ends inside ``\\u`` and four digits, whatever these are."""
+    return _CUT_UNICODE.fullmatch(text, start) is not None
 
 
 def escape_fault(text: str, start: int, end: int) -> tuple[ErrorCode, str, tuple[str, ...]]:

@@ -57,8 +57,7 @@ class NativeDecoder:
     * ``close``: ``"chain"`` (N5) or ``"first"``: the first closing tag ends a value, as the vendor's reference has it.
     * ``whitespace``: ``"verbatim"`` or ``"strip"``, which strips strings, too (N8).
     * ``bare_invoke``: ``"text"`` or ``"call"``: what a call outside its envelope is (N11).
-    * ``repair``: the tier of tolerant JSON reading (J5): 0 or 1; 2 and 3 are accepted, and read like 1 until they are
-      there.
+    * ``repair``: the tier of tolerant JSON reading (J5), 0 to 3, as ``repair.py`` describes them.
     * ``id_factory``: from a call's index to its id (N17).
     * ``limits``: the bounds (``Limits``).
 

@@ -12,10 +12,14 @@ from typing import Any, Protocol
 import msgspec
 
 from streamparse.decoding.arguments import JsonDecoder
+from streamparse.decoding.outside import Root
 from streamparse.decoding.pieces import Pieces
+from streamparse.decoding.repair import Tier
 from streamparse.decoding.values import JSON_SPACE, Mode, ValueType
 from streamparse.events import ArgumentDelta, ArgumentValue, Deviated, DeviationCode, Event, Path
 from streamparse.limits import Limits
+
+_CONTAINERS = frozenset({"object", "array"})
 
 ReaderEvent = ArgumentDelta | ArgumentValue | Deviated
 ReaderEvents = list[ReaderEvent]
@@ -139,9 +143,12 @@ class LateReader:
 
 
 class JsonReader:
-    """T4: no string is allowed and a container is. From its opening bracket on the value is JSON; else it is late."""
+    """T4: no string is allowed and a container is. From its opening bracket on the value is JSON; else it is late.
 
-    __slots__ = ("_begun", "_place", "_stripper", "_type", "json", "pieces")
+    From tier 2 on the bracket may stand behind text or a quote (J5). Until it comes the value is not JSON, whatever its
+    events say: they are kept back, tags in it are no data, and without the bracket it is late (T6)."""
+
+    __slots__ = ("_begun", "_early", "_place", "_seeking", "_stripper", "_type", "json", "pieces")
 
     def __init__(self, type_: ValueType, place: Place) -> None:
         self.pieces = Pieces()
@@ -149,6 +156,8 @@ class JsonReader:
         self._place = place
         self._stripper = Stripper() if place.strip else None
         self._begun = False
+        self._seeking: JsonDecoder | None = None  # has not found the bracket yet
+        self._early: ReaderEvents = []  # what it has said
         self.json: JsonDecoder | None = None
 
     def feed(self, text: str) -> ReaderEvents:
@@ -158,15 +167,32 @@ class JsonReader:
         if self.json is not None:
             return list(self.json.feed(text))
         if self._begun:
-            return []
+            return self._seek(text)
         first = text.lstrip(JSON_SPACE)[:1]
         if not first:
             return []
         self._begun = True
         if first in self._type.containers or self._may_be_repaired(first):
-            self.json = self._decoder()
+            self.json = self._decoder("container")
             return list(self.json.feed(self.pieces.text()))
+        if self._place.repair >= Tier.OBVIOUS and self._may_be_found(first):
+            self._seeking = self._decoder("container" if "[" in self._type.containers else "object")
+            return self._seek(self.pieces.text())
         return []
+
+    def _seek(self, text: str) -> ReaderEvents:
+        if self._seeking is None:
+            return []
+        self._early += self._seeking.feed(text)
+        if self._seeking.start is None:
+            return []
+        self.json, self._seeking = self._seeking, None
+        early, self._early = self._early, []
+        return early
+
+    def _may_be_found(self, first: str) -> bool:
+        """A container behind another character: only where nothing else is allowed. No array stands behind text."""
+        return self._type.types <= _CONTAINERS and ("{" in self._type.containers or first == "(")
 
     def more_json(self, text: str) -> list[Event]:
         """``feed`` for a value that has begun to be JSON, without a detour."""
@@ -178,14 +204,14 @@ class JsonReader:
         """A comment or a code fence before the bracket (J5)."""
         return self._place.repair > 0 and first in "/`"
 
-    def _decoder(self) -> JsonDecoder:
+    def _decoder(self, root: Root) -> JsonDecoder:
         place = self._place
         return JsonDecoder(
             index=place.index,
             path=place.path,
             offset=place.offset,
             repair=place.repair,
-            root="container",
+            root=root,
             limits=place.limits,
         )
 

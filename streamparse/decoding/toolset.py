@@ -118,6 +118,11 @@ def declared_tools(tools: Iterable[Any] | None) -> dict[str, dict[str, Allowed]]
     return declared
 
 
+def allowed_by(schema: Mapping[str, Any] | bool, root: Mapping[str, Any]) -> Allowed:
+    """What one schema says; ``root`` is what its ``$ref``s refer to. Raises as ``declared_tools`` does."""
+    return _SchemaReader(root, "a tool").allowed(schema)
+
+
 def _listed(tools: Iterable[Any] | None) -> Iterable[Any]:
     if tools is None:
         return ()
@@ -187,6 +192,11 @@ class _SchemaReader:
         for key, place in self._declarations(_Place(self._root)):
             declarations.setdefault(key, []).append(place)
         return {key: self._declared(places) for key, places in declarations.items()}
+
+    def allowed(self, schema: Any) -> Allowed:
+        """What one schema says about types, wherever it stands."""
+        self._left = _MAX_SCHEMAS
+        return self._allowed(_Place(schema))
 
     def _declared(self, places: list[_Place]) -> Allowed:
         self._left = _MAX_SCHEMAS

@@ -32,10 +32,11 @@ class Place(dict[str, Read | None]):
     """What may stand between two words, by its first character: the method that reads it, None for a blank.
 
     ``expected`` says it in words; ``code`` is the error if something else comes; ``member`` is true if a value is
-    awaited, or has just been named (then an error is about that value, not about its container).
+    awaited, or has just been named (then an error is about that value, not about its container). ``other`` reads any
+    character that is not in the table; unless a tolerant form begins so, that is an error.
     """
 
-    __slots__ = ("code", "expected", "member")
+    __slots__ = ("code", "expected", "member", "other")
 
     def __init__(
         self,
@@ -43,14 +44,16 @@ class Place(dict[str, Read | None]):
         *expected: str,
         member: bool = False,
         code: ErrorCode = ErrorCode.INVALID_JSON,
+        other: Read | None = None,
     ) -> None:
         super().__init__(table)
         self.expected = expected
         self.member = member
         self.code = code
+        self.other: Read = other or Tree._reject
 
     def __missing__(self, char: str) -> Read:
-        return Tree._reject
+        return self.other
 
 
 class Tree(History):
@@ -211,11 +214,11 @@ class Tree(History):
             reason = "text after the value"
         return self._fail(place.code, reason, pos, expected=place.expected)
 
-    def _repaired(self, kind: str, pos: int, path: Path, out: Out) -> bool:
-        """Whether this may be tolerated (J5); if so, it is reported."""
+    def _repaired(self, kind: str, pos: int, path: Path, out: Out, found: str = "") -> bool:
+        """Whether this may be tolerated (J5); if so, it is reported. ``found`` is text that is dropped."""
         if not repairs.allows(self._repair, kind):
             return False
-        deviation = repairs.repaired(kind, self.offset + self._base() + pos, path)
+        deviation = repairs.repaired(kind, self.offset + self._base() + pos, path, found)
         self.deviations.append(deviation)
         out.append(Deviated(self.index, deviation))
         return True

@@ -331,7 +331,8 @@ class WireCall:
             self._fail(self._doubt)
             return
         self.over = True
-        verbatim = None if empty else self._raw.text()
+        repaired = any(deviation.code is DeviationCode.REPAIRED for deviation in self._deviations)
+        verbatim = None if empty or repaired else self._raw.text()  # what goes into a history has to be JSON
         call = ToolCall(self.id, self.name.strip(), arguments, verbatim, tuple(self._deviations), self._trusted)
         self._account.conclude(ToolCallFinished(self.index, call))
 

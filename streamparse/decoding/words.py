@@ -12,7 +12,7 @@ but the end of the string or short escapes, one call of a C function. ``_read_bo
 from __future__ import annotations
 
 from math import isfinite
-from typing import Final, Literal
+from typing import Any, Final, Literal
 
 from streamparse.decoding import jsontext
 from streamparse.decoding import repair as repairs
@@ -25,10 +25,25 @@ _EASY: Final = 300
 """Characters of an integer that no interpreter refuses to read, however its own bound is set."""
 
 
+_TOLERANT: Final = DELIMITERS | set("/`")
+_DELIMITERS: Final = (DELIMITERS, _TOLERANT, _TOLERANT | {")"}, _TOLERANT | {")"})
+"""What proves that a number is complete, by tier: a comment, a code fence, the end of a tuple, too."""
+
+
 class Words(Tree):
     """A layer of ``JsonDecoder``; see the module."""
 
-    __slots__ = ("_delimiters", "_inside", "_phase", "_reading", "_token", "_tolerant")
+    __slots__ = (
+        "_bodies",
+        "_delimiters",
+        "_inside",
+        "_more",
+        "_on_escape",
+        "_phase",
+        "_reading",
+        "_token",
+        "_tolerant",
+    )
 
     def __init__(
         self, index: int, path: Path, offset: int, repair: int, limits: Limits, place: Place, after: Place
@@ -39,7 +54,10 @@ class Words(Tree):
         self._tolerant = False  # it has had a raw control character
         self._phase = NUMBER  # where the number that was cut stands
         self._token = ""  # its text
-        self._delimiters = DELIMITERS | set("/`") if repair else DELIMITERS
+        self._delimiters = _DELIMITERS[repair]
+        self._bodies = jsontext.BODIES
+        self._more: Read = Words._more_string  # what reads on in a string,
+        self._on_escape: Read = Words._odd_escape  # and at an escape that is not in its body
 
     # Strings ----------------------------------------------------------------------------------------------------------
 
@@ -105,8 +123,15 @@ class Words(Tree):
             self._pieces.append(piece)
         return self._end_string(end, out) if end < len(text) else end
 
+    def _more_carefully(self, text: str, pos: int, out: Out) -> int:
+        """The same without the second road."""
+        if self._growing is not None:
+            self._settle()
+        return self._read_body(text, pos, out)
+
     def _read_body(self, text: str, pos: int, out: Out) -> int:
-        end = jsontext.body_end(text, pos, self._tolerant)
+        match: Any = self._bodies[self._tolerant].match(text, pos)  # matches anything, if only nothing
+        end: int = match.end()
         if end > pos:
             piece = jsontext.decoded(text, pos, end)
             self._pieces.append(piece)
@@ -117,12 +142,12 @@ class Words(Tree):
         if text[end] == '"':
             return self._end_string(end, out)
         if text[end] == "\\":
-            return self._half_escape(text, end)
+            return self._on_escape(self, text, end, out)
         return self._raw_character(text, end, out)
 
     def _suspend(self, text: str) -> int:
         """The chunk ends inside the string."""
-        self._inside = Words._more_string
+        self._inside = self._more
         if self._reading == "value" and not self._held:
             self._growing = self._member
             self._taken = len(self._recent)
@@ -147,7 +172,8 @@ class Words(Tree):
         """A key is complete; its closing quote stands at ``pos``."""
         raise NotImplementedError
 
-    def _half_escape(self, text: str, pos: int) -> int:
+    def _odd_escape(self, text: str, pos: int, out: Out) -> int:
+        """An escape that the chunk cuts, or that is none."""
         end = jsontext.escape_prefix(text, pos)
         if end == len(text):
             self._hold(text, pos)
@@ -227,6 +253,10 @@ class Words(Tree):
         word, value = LITERALS[text[pos]]
         if text.startswith(word, pos):
             return self._put(value, pos, pos + len(word), out)
+        return self._part_of(word, text, pos)
+
+    def _part_of(self, word: str, text: str, pos: int) -> int:
+        """A word that the chunk cuts, or that goes wrong."""
         have = text[pos : pos + len(word)]
         if word.startswith(have):
             return self._hold(text, pos)
