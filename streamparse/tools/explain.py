@@ -1,0 +1,283 @@
+"""What jsonschema-rs found wrong, as issues: one for each thing to change, in the order of their paths.
+
+Of a union only the branch that was meant is reported; where every branch wants another kind of value, one issue names
+them all. Texts come from the schema and from the value at the place itself, never from the validator's messages, which
+quote whole objects.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from itertools import islice
+from typing import TYPE_CHECKING, Any
+
+from streamparse.events import Level, Path
+from streamparse.tools.branches import accepts, meant_branches
+from streamparse.tools.issues import Ignored, Issue, IssueCode
+from streamparse.tools.names import meant, nearest
+from streamparse.tools.schema import Node, Schema, step_key
+from streamparse.tools.wording import VALUE, clip, counted, plain, shown, type_word
+
+if TYPE_CHECKING:
+    from jsonschema_rs import ValidationError
+
+ALLOWED = 8
+"""Allowed values or types that an issue lists; the nearest ones of a longer list."""
+
+_LISTED = 64
+"""Issues of one call that are made; a model that got more wrong has misread the tool."""
+
+_COMPARED = 256
+"""Undeclared fields that are compared with the name of a missing one."""
+
+_UNIONS = frozenset({"anyOf", "oneOf"})
+
+Words = Callable[[Any], str]
+
+
+class Explainer:
+    """Turns the errors of one value into issues.
+
+    ``ignored`` are fields that were taken out of the value: a missing one may have been meant by them.
+    """
+
+    def __init__(self, schema: Schema, value: Any, ignored: Iterable[Ignored]) -> None:
+        self._schema = schema
+        self._value = value
+        self._drifted: dict[Path, str] = {
+            (*each.path[:-1], each.meant): str(each.path[-1]) for each in ignored if each.meant is not None
+        }
+        self._found: dict[tuple[IssueCode, Path, tuple[str, ...]], Issue] = {}
+        self._more = 0
+
+    def issues(self) -> tuple[list[Issue], int]:
+        """The issues, sorted, without repetitions: the first ones of very many, and how many were left out."""
+        for issue in self._inside(self._schema.root, self._value, ()):
+            self._found.setdefault((issue.code, issue.path, issue.allowed), issue)
+        return sorted(self._found.values(), key=order), self._more
+
+    def _full(self, count: int = 1) -> bool:
+        """Whether so many further errors are only counted: making issues of them costs more than finding them."""
+        if len(self._found) < _LISTED:
+            return False
+        self._more += count
+        return True
+
+    def _inside(self, node: Node, value: Any, path: Path) -> Iterator[Issue]:
+        """The issues of ``value``, which stands at ``path``, by the schema of ``node``."""
+        for error in node.errors(value):
+            if self._full():
+                continue
+            kind = error.kind.name
+            here = (*path, *_place(value, error))
+            details = error.kind.as_dict()
+            if kind in _UNIONS and (owner := self._schema.known(details["message"])):
+                yield from self._union(owner, kind, here)
+            elif kind in _EACH:
+                yield from _EACH[kind](self, node.follow(error.evaluation_path[:-1]), here, details)
+            else:
+                code, words = _CODES.get(kind, (IssueCode.UNFIT, None))
+                yield self._issue(code, here, [words(_limit(details)) if words else _rule(kind)])
+
+    def _union(self, parent: Node, keyword: str, path: Path) -> Iterator[Issue]:
+        value = self._at(path)
+        branches = parent.branches(keyword)
+        fitting = sum(node.fits(value) for node in branches) if keyword == "oneOf" else 0
+        if fitting:
+            words = f"exactly one of the {counted(len(branches), 'form')}, not {fitting} at once"
+            yield self._issue(IssueCode.AMBIGUOUS, path, [words])
+        elif all(_refuses(node, value) for node in branches):
+            yield self._refused(branches, path)
+        else:
+            for node in meant_branches(branches, value)[:1]:
+                yield from self._inside(node, value, path)
+
+    def _refused(self, branches: list[Node], path: Path) -> Issue:
+        """One issue where each branch refuses the value as a whole: all types and constants together."""
+        kind = type_word(self._at(path))
+        values = [each for node in branches for each in node.allowed.members]
+        types = {name for node in branches if not node.allowed.members for name in node.allowed.types}
+        fits = any(type_word(each) == kind for each in values)
+        words = [*map(shown, self._nearest(values, path)), *_type_words(types)]
+        return self._issue(IssueCode.NOT_IN_ENUM if fits else IssueCode.WRONG_TYPE, path, words, values)
+
+    def _enum(self, parent: Node | None, path: Path, details: Mapping[str, Any]) -> Iterator[Issue]:
+        values = details["options"] if "options" in details else [details["expected_value"]]
+        fits = type_word(self._at(path)) in {type_word(each) for each in values}
+        words = [shown(each) for each in self._nearest(values, path)]
+        yield self._issue(IssueCode.NOT_IN_ENUM if fits else IssueCode.WRONG_TYPE, path, words, values)
+
+    def _type(self, parent: Node | None, path: Path, details: Mapping[str, Any]) -> Iterator[Issue]:
+        members = parent.allowed.members if parent else ()
+        words = [shown(each) for each in members] or list(details["types"])
+        yield self._issue(IssueCode.WRONG_TYPE, path, words)
+
+    def _required(self, parent: Node | None, path: Path, details: Mapping[str, Any]) -> Iterator[Issue]:
+        key: str = details["property"]
+        place = (*path, key)
+        field = (parent and parent.field(key)) or (None if path else self._schema.root.field(key))
+        drifted = self._drifted.get(place) or self._resembling(path, key, parent)
+        hint = f"did you mean it by {shown(drifted)}?" if drifted else ""
+        words = allowed_words(field) if field else []
+        yield Issue(IssueCode.MISSING, place, allowed=tuple(words[:ALLOWED]), more=len(words[ALLOWED:]), hint=hint)
+
+    def _resembling(self, path: Path, key: str, parent: Node | None) -> str | None:
+        """An undeclared field of the same object whose name was probably meant for ``key``."""
+        value = self._at(path)
+        if not isinstance(value, Mapping) or parent is None:
+            return None
+        names = (name for name in value if parent.field(name) is None)
+        return meant(key, list(islice(names, _COMPARED)))
+
+    def _extra(self, parent: Node | None, path: Path, details: Mapping[str, Any]) -> Iterator[Issue]:
+        names = [name for part in parent.alike() for name in part.properties] if parent else []
+        for index, key in enumerate(details["unexpected"]):
+            if self._full(len(details["unexpected"]) - index):
+                return
+            likely = meant(key, names)
+            hint = f"did you mean {shown(likely)}?" if likely else ""
+            words = [shown(name) for name in nearest(key, names)]
+            yield self._issue(IssueCode.EXTRA, (*path, key), words[:ALLOWED], words, hint)
+
+    def _name(self, parent: Node | None, path: Path, details: Mapping[str, Any]) -> Iterator[Issue]:
+        yield self._issue(IssueCode.BAD_NAME, path, ["field names that follow the schema's 'propertyNames'"])
+
+    def _bounds(self, parent: Node | None, path: Path, details: Mapping[str, Any]) -> Iterator[Issue]:
+        """A number out of range: both ends are told, so that the next guess is not beyond the other one."""
+        yield self._issue(IssueCode.OUT_OF_RANGE, path, [_bound_words(parent.value)] if parent else [])
+
+    def _nearest(self, values: list[Any], path: Path) -> list[Any]:
+        """A long list as the entries nearest to the value, which come in their own order."""
+        if len(values) <= ALLOWED:
+            return values
+        value = self._at(path)
+        if isinstance(value, str):
+            best = nearest(value, dict.fromkeys(each for each in values if isinstance(each, str)))[:ALLOWED]
+            return [each for each in values if each in best][:ALLOWED] or values[:ALLOWED]
+        if isinstance(value, int | float) and all(isinstance(each, int | float) for each in values):
+            return sorted(sorted(values, key=lambda each: abs(each - value))[:ALLOWED])
+        return values[:ALLOWED]
+
+    def _issue(
+        self, code: IssueCode, path: Path, words: list[str], whole: list[Any] | Any = None, hint: str = ""
+    ) -> Issue:
+        value = self._at(path)
+        listed = tuple(words[:ALLOWED])
+        more = max(len(whole or words), len(words)) - len(listed)
+        if code is IssueCode.NOT_IN_ENUM and isinstance(value, str) and not hint:
+            likely = meant(value, [each for each in whole or () if isinstance(each, str)])
+            hint = f"did you mean {shown(likely)}?" if likely else ""
+        level = Level.REPRESENTATION if code is IssueCode.WRONG_TYPE else Level.SCHEMA
+        return Issue(code, path, type_word(value), shown(value), listed, more, hint, level)
+
+    def _at(self, path: Path) -> Any:
+        value = self._value
+        for step in path:
+            value = value[step]
+        return value
+
+
+def allowed_words(node: Node) -> list[str]:
+    """What may stand at a node: its constants, else its types, a number with its bounds."""
+    members = [shown(each) for part in node.alike() for each in part.allowed.members]
+    if members:
+        return list(dict.fromkeys(members))
+    bounds = _bound_words(node.value)
+    types = _type_words(node.allowed.types)
+    return [f"{name} {bounds}" if bounds and name in ("integer", "number") else name for name in types]
+
+
+def _bound_words(schema: Mapping[str, Any]) -> str:
+    """The bounds of a number: ``at least 1 and at most 10``; empty where there are none."""
+    bounds = [(key, schema[key]) for key in _BOUNDS if type(schema.get(key)) in (int, float)]
+    return " and ".join(_CODES[key][1](value) for key, value in bounds)
+
+
+def order(issue: Issue) -> tuple[Any, ...]:
+    """Issues are sorted by path, indexes as numbers; then by code."""
+    return tuple((isinstance(step, str), step) for step in issue.path), issue.code, issue.allowed
+
+
+def _refuses(node: Node, value: Any) -> bool:
+    """Whether a branch has no use for the value at all: neither its type nor one of its constants."""
+    if not accepts(node, value):
+        return True
+    constants = node.allowed.members
+    return bool(constants) and not isinstance(value, dict | list) and value not in constants
+
+
+def _place(value: Any, error: ValidationError) -> Path:
+    """The path of an error in ``value``. The validator leaves out keys that are empty; they are put back."""
+    path: list[str | int] = []
+    for step in error.instance_path:
+        while (key := step_key(value, step)) is None and isinstance(value, dict) and "" in value:
+            path.append("")
+            value = value[""]
+        if key is None:
+            break
+        path.append(key)
+        value = value[key]
+    while isinstance(value, dict) and "" in value and value != error.instance:
+        path.append("")
+        value = value[""]
+    return tuple(path)
+
+
+def _rule(keyword: str) -> str:
+    return f"what '{clip(plain(keyword), VALUE)}' asks for"
+
+
+def _type_words(types: Iterable[str]) -> list[str]:
+    """Types in a fixed order; ``number`` includes ``integer``."""
+    return [name for name in _ORDER if name in types and not (name == "integer" and "number" in types)]
+
+
+def _limit(details: Mapping[str, Any]) -> Any:
+    return next((value for key, value in details.items() if key != "name"), "")
+
+
+def _number(words: str) -> Words:
+    return lambda limit: f"{words} {shown(limit)}"
+
+
+def _count(words: str, noun: str) -> Words:
+    return lambda limit: f"{words} {counted(limit, noun)}" if isinstance(limit, int) else f"{words} {noun}s"
+
+
+def _text(words: str) -> Words:
+    return lambda value: f"{words} {clip(plain(str(value)), 2 * VALUE)}"
+
+
+_ORDER = ("string", "integer", "number", "boolean", "array", "object", "null")
+_BOUNDS = ("minimum", "exclusiveMinimum", "maximum", "exclusiveMaximum", "multipleOf")
+_CODES: dict[str, tuple[IssueCode, Words]] = {
+    "minimum": (IssueCode.OUT_OF_RANGE, _number("at least")),
+    "exclusiveMinimum": (IssueCode.OUT_OF_RANGE, _number("more than")),
+    "maximum": (IssueCode.OUT_OF_RANGE, _number("at most")),
+    "exclusiveMaximum": (IssueCode.OUT_OF_RANGE, _number("less than")),
+    "multipleOf": (IssueCode.OUT_OF_RANGE, _number("a multiple of")),
+    "pattern": (IssueCode.PATTERN, _text("text that matches")),
+    "format": (IssueCode.PATTERN, _text("the format")),
+    "maxLength": (IssueCode.TOO_LONG, _count("at most", "character")),
+    "minLength": (IssueCode.TOO_SHORT, _count("at least", "character")),
+    "maxItems": (IssueCode.TOO_MANY, _count("at most", "item")),
+    "minItems": (IssueCode.TOO_FEW, _count("at least", "item")),
+    "maxProperties": (IssueCode.TOO_MANY, _count("at most", "member")),
+    "minProperties": (IssueCode.TOO_FEW, _count("at least", "member")),
+    "uniqueItems": (IssueCode.NOT_UNIQUE, lambda _: "each item only once"),
+    "contains": (IssueCode.UNFIT, lambda _: "at least one item that the schema's 'contains' describes"),
+    "not": (IssueCode.FORBIDDEN, lambda _: "anything but what the schema's 'not' describes"),
+    "falseSchema": (IssueCode.FORBIDDEN, lambda _: "nothing at all"),
+    "additionalItems": (IssueCode.TOO_MANY, lambda _: "no further items"),
+    "unevaluatedItems": (IssueCode.TOO_MANY, lambda _: "no further items"),
+}
+_EACH: dict[str, Callable[[Explainer, Node | None, Path, Mapping[str, Any]], Iterator[Issue]]] = {
+    "type": Explainer._type,
+    "enum": Explainer._enum,
+    "const": Explainer._enum,
+    "required": Explainer._required,
+    "additionalProperties": Explainer._extra,
+    "unevaluatedProperties": Explainer._extra,
+    "propertyNames": Explainer._name,
+    **dict.fromkeys(_BOUNDS, Explainer._bounds),
+}
