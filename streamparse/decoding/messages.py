@@ -7,7 +7,8 @@ text of their arguments, to ``blockcalls``. How an answer ends is in ``endpoint`
 =======================  ============================================================================================
 event                    what it says
 =======================  ============================================================================================
-``message_start``        the model, and usage so far. Its content is empty
+``message_start``        the model, and usage so far. Its content is empty, unless it has a stop reason: then it is the
+                         whole message, and no block follows
 ``content_block_start``  a call; or a first piece of text, of thinking. Every other block is ignored: the results of
                          the provider's own tools, ``redacted_thinking``, what is not known
 ``content_block_delta``  more text, thinking, or JSON; signatures and citations are ignored
@@ -110,7 +111,11 @@ class MessagesDecoder(EndpointDecoder[BlockCalls]):
             self._roster.stop(self._last if event.index is None else event.index)
 
     def _take_message_start(self, event: blocks.Event) -> None:
-        if event.message is not None:
+        if event.message is None:
+            return
+        if event.message.stop_reason:  # it is over before it began: calls that the provider's own tools wrote
+            self._take_whole(event.message)
+        else:
             self._take_head(event.message)
 
     def _take_message_delta(self, event: blocks.Event) -> None:
