@@ -1,0 +1,1 @@
+"""Act on calls: keep the conversation, and send it back so that a server takes it."""
