@@ -30,3 +30,41 @@ def test_gateway():
     arguments = "".join(piece["function"].get("arguments", "") for piece in pieces)
     assert json.loads(arguments) == {"city": "Bern", "days": 3}
     assert chunks[-1]["choices"][0]["finish_reason"] == "tool_calls"
+
+
+BERN = "{'city': 'Bern', 'days': 3}"
+ZURICH = "{'city': 'Zürich', 'hours': [8, 12, 18]}"
+
+
+def test_openai_sdk():
+    assert run("openai_sdk.py").splitlines() == [
+        "I look both up.",
+        "get_weather: Ber|n|",
+        "get_weather: Zür|ich|",
+        f"get_weather {BERN} trusted=True",
+        f"get_weather {ZURICH} trusted=True",
+    ]
+
+
+def test_anthropic_sdk():
+    *values, end, first, second = run("anthropic_sdk.py").splitlines()
+    assert values == ["city = 'Bern'", "days = 3", "city = 'Zürich'", "hours = [8, 12, 18]"]
+    assert (end, first, second) == ("tool_use, clean=True", f"get_weather {BERN}", f"get_weather {ZURICH}")
+
+
+def test_plain_httpx():
+    assert run("plain_httpx.py").splitlines() == [
+        f"get_weather {BERN}",
+        f"get_weather {ZURICH}",
+        "sent 2 times, error: None",
+        f"the first call is enough: {BERN}",
+    ]
+
+
+def test_gateway_server():
+    text, first, second = run("gateway_server.py").splitlines()
+    assert text == "I look both up."
+    assert [json.loads(line.removeprefix("get_weather ")) for line in (first, second)] == [
+        {"city": "Bern", "days": 3},
+        {"city": "Zürich", "hours": [8, 12, 18]},
+    ]
