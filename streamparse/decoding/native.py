@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterable
 from typing import Any, Literal
 
 from streamparse.decoding.answer import Answer, IdFactory
+from streamparse.decoding.early import early_tools
 from streamparse.decoding.endings import CUT_SHORT, end
 from streamparse.decoding.guards import PayloadGuard
 from streamparse.decoding.parameters import Parameters
@@ -58,6 +59,7 @@ class NativeDecoder:
     * ``whitespace``: ``"verbatim"`` or ``"strip"``, which strips strings, too (N8).
     * ``bare_invoke``: ``"text"`` or ``"call"``: what a call outside its envelope is (N11).
     * ``repair``: the tier of tolerant JSON reading (J5), 0 to 3, as ``repair.py`` describes them.
+    * ``early``: say ``ArgumentRejected`` as soon as a call cannot fit its tool's schema any more (``docs/early.md``).
     * ``id_factory``: from a call's index to its id (N17).
     * ``limits``: the bounds (``Limits``).
 
@@ -94,6 +96,7 @@ class NativeDecoder:
         whitespace: Literal["verbatim", "strip"] = "verbatim",
         bare_invoke: Literal["text", "call"] = "text",
         repair: int = 1,
+        early: bool = False,
         id_factory: IdFactory = default_id,
         limits: Limits = DEFAULT_LIMITS,
     ) -> None:
@@ -112,7 +115,7 @@ class NativeDecoder:
         chains = close == "chain"
         compiled = None if tools is None else compile_tools(tools)
         self._scanner = Scanner(table, symbol, chains=chains, bare=bare_invoke == "call")
-        self._answer = Answer(self._scanner, compiled, id_factory, limits)
+        self._answer = Answer(self._scanner, compiled, id_factory, limits, early_tools(compiled, early))
         self._report = self._answer.report
         self._strip = whitespace == "strip"
         self._repair = repair
@@ -184,6 +187,11 @@ class NativeDecoder:
         """The sealed calls so far, in the order of their opening."""
         return self._report.calls
 
+    @property
+    def done(self) -> bool:
+        """Raw text never says that nothing more comes; the property is there because all decoders have it."""
+        return False
+
     def partial(self, index: int) -> PartialToolCall:
         """A snapshot of the call with this index: running, sealed or failed. Costs as much as the call is long.
 
@@ -240,6 +248,8 @@ class NativeDecoder:
         ):
             return
         reader = call.reader
+        if call.watch is not None and call.watch.checked and isinstance(reader, TextReader):
+            return  # each character may be the one
         if isinstance(reader, TextReader) and not self._strip and call.key is not None:
             self._fast = (plan.stop, reader.append, call.index, (call.key,))
         elif isinstance(reader, JsonReader) and reader.json is not None and not self._strip:

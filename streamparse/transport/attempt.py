@@ -90,6 +90,11 @@ class Try(msgspec.Struct, frozen=True):
 class Attempt:
     """One try. See above."""
 
+    over: bool
+    """Whether nothing more is read."""
+    flowing: bool
+    """Whether events come, so that the deadline is ``idle`` away when one begins to wait."""
+
     def __init__(self, given: Try) -> None:
         self.decoder = given.decoder
         self.deadline = given.sent + given.pace.first_token
@@ -97,9 +102,10 @@ class Attempt:
         self.error: TransportError | None = None
         self.refusal: TransportError | None = None
         self._given = given
+        self._idle = given.pace.idle
         self._observer = given.observer
         self._redact = Redaction()
-        self._phase = Phase.FIRST
+        self._enter(Phase.FIRST)
         self._headers: dict[str, str] = {}
         self._body: Body | None = None
         self._start = bytearray()  # of the body, until it is known what it holds; of an error's, all that is kept
@@ -108,15 +114,10 @@ class Attempt:
         self._held: list[Event] = []  # deviations before the first event
         self._tail_left = TAIL_BYTES
 
-    @property
-    def over(self) -> bool:
-        """Whether nothing more is read."""
-        return self._phase is Phase.OVER
-
-    @property
-    def flowing(self) -> bool:
-        """Whether events come, so that the deadline is ``idle`` away when one begins to wait."""
-        return self._phase is Phase.FLOW
+    def _enter(self, phase: Phase) -> None:
+        self._phase = phase
+        self.over = phase is Phase.OVER
+        self.flowing = phase is Phase.FLOW
 
     # What happens
 
@@ -128,18 +129,20 @@ class Attempt:
         if self._observer is not None:
             self._observer.begin(self._given.number, status, check.media_type)
         if check.reason and not 200 <= status < 300:
-            self._phase = Phase.REFUSED
+            self._enter(Phase.REFUSED)
             self.deadline = now + REFUSED_SECONDS
 
     def wait(self, now: float) -> None:
         """The driver begins to wait for events. What the caller did in the meantime is no silence of the server."""
-        if self._phase is Phase.FLOW:
-            self.deadline = now + self._given.pace.idle
+        if self.flowing:
+            self.deadline = now + self._idle
         elif self._phase is Phase.TAIL:
             self.deadline = now + TAIL_SECONDS
 
     def feed(self, data: bytes, now: float) -> list[Event]:
         """Bytes of the body."""
+        if self.flowing and self._observer is None:
+            return self._flow(data, now)
         if self._observer is not None:
             self._observer.piece(now - self._given.sent, data)
         if self._phase is Phase.REFUSED:
@@ -152,6 +155,15 @@ class Attempt:
         if events or self.over or now < self.deadline:
             return events
         return self.expire()
+
+    def _flow(self, data: bytes, now: float) -> list[Event]:
+        """The fast path: an answer in the middle."""
+        body = self._body
+        assert body is not None
+        events = body.feed(data)
+        if body.over:
+            return self._over(body, events, len(data), now)
+        return events if events or now < self.deadline else self.expire()
 
     def end(self) -> list[Event]:
         """The body ended by itself."""
@@ -197,7 +209,7 @@ class Attempt:
             return []
         body = self._body = self._body_of(self._check())
         if body is None:
-            self._phase = Phase.REFUSED
+            self._enter(Phase.REFUSED)
             self.deadline = min(self.deadline, now + REFUSED_SECONDS)
             self._collect(b"")
             return []
@@ -231,16 +243,17 @@ class Attempt:
             events = self._first(body.feed(data))
             if self.over:
                 return []
+        return self._over(body, events, len(data), now) if body.over else events
+
+    def _over(self, body: Body, events: list[Event], size: int, now: float) -> list[Event]:
         if body.error is not None:
             return self._close(body, events)
-        if body.done:
-            return events + self._enter_tail(body, len(data), now)
-        return events
+        return events + self._enter_tail(body, size, now)
 
     def _enter_tail(self, body: Body, size: int, now: float) -> list[Event]:
         """The answer is done, and the response goes on. What is in the same piece as the end is not counted."""
         if self._phase is not Phase.TAIL:
-            self._phase = Phase.TAIL
+            self._enter(Phase.TAIL)
             self.deadline = now + TAIL_SECONDS
             return []
         self._tail_left -= size
@@ -265,7 +278,8 @@ class Attempt:
         self._held = []
         self._kept.clear()
         if self._phase is Phase.FIRST:
-            self._phase, self.deadline = Phase.FLOW, math.inf
+            self._enter(Phase.FLOW)
+            self.deadline = math.inf
         return events
 
     # Ends
@@ -295,7 +309,7 @@ class Attempt:
         return []
 
     def _finish(self, *, broken: bool) -> None:
-        self._phase = Phase.OVER
+        self._enter(Phase.OVER)
         if self._observer is not None and self.status is not None:
             self._observer.end(broken=broken)
 

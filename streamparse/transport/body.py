@@ -40,7 +40,12 @@ class Body:
     def done(self) -> bool:
         """Whether the answer has said that nothing more comes. More may be read: usage, and the end of the response, so
         that the connection can be used again."""
-        return getattr(self.decoder, "done", False)
+        return self.decoder.done
+
+    @property
+    def over(self) -> bool:
+        """Whether it is ``done``, or has an ``error``."""
+        return self.decoder.done or self._framing.error is not None
 
     def feed(self, data: bytes) -> list[Event]:
         """The events that these bytes make certain. None any more once ``error`` is set."""

@@ -89,6 +89,7 @@ class Exchange:
         self._decoder = self._options.decoder(self._wire)  # what is wrong with the options is told before it is sent
         self._request: Any = None
         self._redact = Redaction()
+        self._now = clock.now
         self._attempt: Attempt | None = None
         self._ready: deque[Event] = deque()
         self._closed = False

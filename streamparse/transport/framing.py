@@ -67,6 +67,9 @@ class EventStreamFraming:
 
     def feed(self, data: bytes) -> list[Any]:
         """The payloads of the events that these bytes complete."""
+        payload = self._stream.plain(data)
+        if payload is not None:
+            return [payload]
         found: list[Any] = []
         for event in self._stream.feed(data):
             found += payloads(event) if event.event != "error" else _errors(event)

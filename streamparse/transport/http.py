@@ -10,17 +10,23 @@ The deadline of a read is kept by a cancel scope, or, where reads block, by a ``
 from __future__ import annotations
 
 import inspect
+import math
 from collections.abc import Iterator
 from types import TracebackType
 from typing import Any
 
 import anyio
+import anyio.lowlevel
 
 from streamparse.errors import UsageError
 from streamparse.events import Event
 from streamparse.transport.attempt import Attempt
 from streamparse.transport.exchange import Exchange
 from streamparse.transport.watchdog import Watchdog, socket_of
+
+TURN = 0.001
+"""Seconds after which an asynchronous stream lets others run, be there still events to hand out: what has arrived may
+be hundreds, which no read waits for."""
 
 CLOSE_SECONDS = 5.0
 """How long a cancelled task waits for its connection to close."""
@@ -89,12 +95,14 @@ class AnswerStream(Exchange):
         return self
 
     def __next__(self) -> Event:
-        while not self._ready:
+        ready = self._ready
+        while not ready:
             attempt = self._running()
             if attempt is None:
+                self._drop()
                 raise StopIteration
-            self._ready.extend(self._wait(attempt))
-        return self._ready.popleft()
+            ready.extend(self._wait(attempt))
+        return ready.popleft()
 
     def close(self) -> None:
         """Ends the response, and with it the generation. Again does nothing."""
@@ -127,15 +135,16 @@ class AnswerStream(Exchange):
 
     def _wait(self, attempt: Attempt) -> list[Event]:
         """The next events; none if there are no more."""
-        attempt.wait(self._clock.now())
+        watch = self._watch
+        attempt.wait(self._now())
         events: list[Event] = []
         while not (events or attempt.over or self._closed):
-            if self._watch is not None:
-                self._watch.move(attempt.deadline)
+            if watch is not None:
+                watch.move(attempt.deadline)
             events = self._read(attempt)
-        if self._watch is not None:
-            self._watch.rest()
-        if attempt.over or self._closed:
+        if watch is not None:
+            watch.rest()
+        if attempt.refusal is not None:
             self._drop()
         return [] if self._closed else events
 
@@ -151,7 +160,7 @@ class AnswerStream(Exchange):
         finally:
             self._reading = False
         if data is not None:
-            return attempt.feed(data, self._clock.now())
+            return attempt.feed(data, self._now())
         if self._closed:
             return []
         # A socket that was shut down ends a body of unknown length like any other end.
@@ -188,6 +197,7 @@ class AsyncAnswerStream(Exchange):
 
     _reads_block = False
     _chunks: Any = None
+    _turn = -math.inf
 
     async def __aenter__(self) -> AsyncAnswerStream:
         self._enter()
@@ -212,6 +222,7 @@ class AsyncAnswerStream(Exchange):
         while not self._ready:
             attempt = self._running()
             if attempt is None:
+                await self._drop()
                 raise StopAsyncIteration
             self._ready.extend(await self._wait(attempt))
         return self._ready.popleft()
@@ -247,7 +258,11 @@ class AsyncAnswerStream(Exchange):
 
     async def _wait(self, attempt: Attempt) -> list[Event]:
         """The next events; none if there are no more."""
-        attempt.wait(self._clock.now())
+        now = self._now()
+        if now - self._turn > TURN:
+            await anyio.lowlevel.checkpoint()
+            self._turn = now = self._now()
+        attempt.wait(now)
         events: list[Event] = []
         # A scope costs as much as all the rest of a read. In a stream that flows, the client's own limit does the same
         # for the first read: it is as long as the deadline is away.
@@ -255,7 +270,7 @@ class AsyncAnswerStream(Exchange):
         while not (events or attempt.over or self._closed):
             events = await self._read(attempt, scoped)
             scoped = True
-        if attempt.over or self._closed:
+        if attempt.refusal is not None:
             await self._drop()
         return [] if self._closed else events
 
@@ -277,7 +292,7 @@ class AsyncAnswerStream(Exchange):
         if expired:
             return attempt.expire()
         if data is not None:
-            return attempt.feed(data, self._clock.now())
+            return attempt.feed(data, self._now())
         return [] if self._closed else attempt.end()
 
     def _until(self, deadline: float) -> anyio.CancelScope:

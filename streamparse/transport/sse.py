@@ -202,8 +202,8 @@ class EventStream:
             raise ClosedError("this event stream is closed; make a new EventStream for the next response")
         if self.error is not None:
             return []
-        if self._between and self._is_plain(data):
-            return [SseEvent("message", data[6:-2].decode("utf-8", "replace"), self._fields.id)]
+        if data[:6] == b"data: " and (payload := self.plain(data)) is not None:
+            return [SseEvent("message", payload.decode("utf-8", "replace"), self._fields.id)]
         events: list[SseEvent] = []
         fields = self._fields
         for line in self._lines.cut(data):
@@ -223,15 +223,18 @@ class EventStream:
         self._between = self._lines.empty and not fields.begun
         return events
 
-    def _is_plain(self, data: bytes) -> bool:
-        """Whether this is one event and no more, as most servers write it: the fast path."""
-        return (
-            data[:6] == b"data: "
-            and data[-2:] == b"\n\n"
-            and data.find(b"\n") == len(data) - 2
-            and b"\r" not in data
-            and len(data) - 2 <= self._max_event
-        )
+    def plain(self, data: bytes) -> bytes | None:
+        """The fast path of who wants payloads: that of bytes which are one event and no more, as most servers write
+        it, with or without a name before it. None for what takes more to tell; then nothing was read."""
+        end = len(data) - 2
+        if not self._between or data[end:] != b"\n\n" or b"\r" in data or end > self._max_event:
+            return None
+        start = 6
+        if data[:6] != b"data: ":
+            start += data.find(b"\n") + 1
+            if data[:7] != b"event: " or data[start - 6 : start] != b"data: " or data[7 : start - 7] == b"error":
+                return None
+        return data[start:end] if data.find(b"\n", start) == end else None
 
     def close(self, *, clean: bool = True) -> list[SseEvent]:
         """The end of the stream; ``clean`` is False when the connection broke.
@@ -241,7 +244,7 @@ class EventStream:
         """
         if self._closed:
             raise ClosedError("this event stream is closed already")
-        self._closed = True
+        self._closed, self._between = True, False
         if self.error is not None:
             return []
         line = self._lines.take_open()
@@ -268,6 +271,7 @@ class EventStream:
         return None if event is None else msgspec.structs.replace(event, unterminated=True)
 
     def _refuse(self, line: bytes | bytearray) -> None:
+        self._between = False
         self.error = EventTooLargeError(f"an event of more than {self._max_event} bytes{_quoted(line)}")
         self._forget()
 

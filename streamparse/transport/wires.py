@@ -57,6 +57,10 @@ class Decoder(Protocol):
     def calls(self) -> list[ToolCall]:
         """The sealed calls so far."""
 
+    @property
+    def done(self) -> bool:
+        """Whether the stream has said that nothing more comes: all that may follow is usage."""
+
 
 class Options(msgspec.Struct, frozen=True, kw_only=True):
     """The options of a decoder, as ``ChatDecoder`` describes them, for any wire.
@@ -69,12 +73,13 @@ class Options(msgspec.Struct, frozen=True, kw_only=True):
     dialect: str | None = "auto"
     start: Literal["text", "reasoning"] = "text"
     repair: int = 1
+    early: bool = False
     id_factory: Callable[[int], str] | None = None
     limits: Limits = DEFAULT_LIMITS
 
     def decoder(self, wire: Wire) -> Decoder:
         """A new decoder of this wire. Raises as the decoder does."""
-        words: dict[str, Any] = {name: getattr(self, name) for name in ("tools", "start", "repair", "limits")}
+        words: dict[str, Any] = {name: getattr(self, name) for name in ("tools", "start", "repair", "early", "limits")}
         if self.id_factory is not None:
             words["id_factory"] = self.id_factory
         raw = RAW_DIALECT if self.dialect == "auto" else self.dialect
