@@ -369,6 +369,7 @@ def test_a_live_model(backend, wire, path):
     assert join(events) == join(decoded(wire, WIRES[wire]))
     assert model.wire is wire
     body = json.loads(seen[0].content)
+    assert body.pop("max_tokens", None) == (16_384 if wire is Wire.MESSAGES else None)  # which that wire wants
     assert body == {"model": "m2", "temperature": 1.0, "top_p": 0.9, "stream": True, **REQUEST}
     assert seen[0].headers["x-team"] == "blue"
 
