@@ -742,4 +742,6 @@ def test_linear_in_fragments_and_in_calls():
         decoder.feed(call("{", id=f"c{index}", name="read", index=index))
     for index in range(10_000, 15_000):
         decoder.feed(call("{", index=index))
+    for _ in range(20_000):  # a finish in every chunk, while all of them are open
+        decoder.feed({"choices": [{"delta": {}, "finish_reason": "tool_calls"}]})
     decoder.close()

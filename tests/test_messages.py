@@ -837,4 +837,6 @@ def test_linear_in_fragments_and_in_calls():
             decoder.feed(event)
     for index in range(10_000, 15_000):
         decoder.feed(more("{", index))
+    for _ in range(20_000):  # a stop reason in every event, while all of them are open
+        decoder.feed({"type": "message_delta", "delta": {"stop_reason": "tool_use"}})
     decoder.close()

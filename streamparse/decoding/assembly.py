@@ -26,7 +26,7 @@ A fragment that finds no call and has neither id nor name opens one that can onl
 from __future__ import annotations
 
 from streamparse.decoding.account import Account
-from streamparse.decoding.roster import Roster
+from streamparse.decoding.roster import LENGTH, Roster
 from streamparse.decoding.wire import Fragment, Function
 from streamparse.decoding.wirecall import Settings, WireCall, argument_text
 from streamparse.events import DeviationCode
@@ -42,7 +42,7 @@ class Assembly(Roster):
 
     def __init__(self, account: Account, settings: Settings) -> None:
         super().__init__(account, settings)
-        self._touched: dict[int, WireCall] = {}  # the open calls that got anything since the last one opened
+        self._touched: dict[int, WireCall] = {}  # the open calls that got anything since they were last looked at
         self._slots: dict[int, WireCall] = {}
         self._ids: dict[str, WireCall] = {}
         self._last: WireCall | None = None
@@ -135,8 +135,7 @@ class Assembly(Roster):
 
     def _begin(self, index: int | None, id_: str) -> WireCall | None:
         """C5: the next call starts, so the ones before it that are complete are sealed."""
-        touched = [self._touched[order] for order in sorted(self._touched)]
-        self._touched.clear()
+        touched = self._take_touched()
         for before in touched:
             before.start_if_certain(" ")
         self._seal(touched)
@@ -148,6 +147,16 @@ class Assembly(Roster):
         if id_:
             self._ids[id_] = call
         return call
+
+    def reason_given(self, finish_reason: str) -> None:
+        """Only what got something since the last reason can be complete: a stream may give one in every chunk."""
+        self._seal(self._take_touched(), cut=finish_reason == LENGTH)
+
+    def _take_touched(self) -> list[WireCall]:
+        """The open calls that got something since they were last looked at, in the order of their opening."""
+        touched = [self._touched[order] for order in sorted(self._touched)]
+        self._touched.clear()
+        return touched
 
     def _close(self, call: WireCall) -> None:
         super()._close(call)

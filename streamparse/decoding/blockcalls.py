@@ -42,10 +42,11 @@ _DOUBTFUL = frozenset({LENGTH, "refusal", "content_filter"})
 class BlockCalls(Roster):
     """The structured calls of one answer that came in content blocks."""
 
-    __slots__ = ("_given", "_slots", "_waiting")
+    __slots__ = ("_given", "_reason_given", "_slots", "_waiting")
 
     def __init__(self, account: Account, settings: Settings) -> None:
         super().__init__(account, settings)
+        self._reason_given = False
         self._slots: dict[int, WireCall | None] = {}  # None: a block that is ignored
         self._given: dict[int, _Late] = {}  # by the order of opening: the input was given whole
         self._waiting: dict[int, WireCall] = {}  # stopped since the last start, and not ended
@@ -155,6 +156,12 @@ class BlockCalls(Roster):
             code = DeviationCode.REPEATED_ARGUMENTS if same else DeviationCode.LATE_FRAGMENT
             call.deviate(code, "" if same else late.text)
         super()._seal_one(call, empty=empty, cut=cut)
+
+    def reason_given(self, finish_reason: str) -> None:
+        """The first one counts: blocks that come behind it have their own stop, or the end."""
+        if not self._reason_given:
+            self._reason_given = True
+            self.seal_complete(finish_reason)
 
     def seal_complete(self, finish_reason: str | None = None) -> None:
         """The stop reason, or the end: what was stopped without arguments needs none, unless it may have been cut."""

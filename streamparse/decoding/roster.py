@@ -67,6 +67,11 @@ class Roster:
         self._open[call.order] = call
         return call
 
+    def reason_given(self, finish_reason: str) -> None:
+        """A finish reason came, perhaps once more: what is complete is sealed. What is not may still get its last
+        piece."""
+        raise NotImplementedError
+
     def seal_complete(self, finish_reason: str | None = None) -> None:
         """C5: what is complete is sealed."""
         self._seal(list(self._open.values()), cut=finish_reason == LENGTH)
