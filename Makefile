@@ -36,7 +36,7 @@ $(STAMP): pyproject.toml constraints.txt
 	@$(PIP) install --no-index --no-deps --no-build-isolation -e .
 	@touch $@
 
-demo: $(STAMP) ## decode bundled recordings in the live view
+demo: $(STAMP) ## decode bundled recordings in the live view; then the recovery check
 	@$(BIN)/python -m streamparse demo
 
 test: $(STAMP) ## run the tests

@@ -160,7 +160,7 @@ def recording(script: Script) -> str:
 
 def recordings() -> dict[str, str]:
     """All recordings, by the names of their files."""
-    return {f"{script.name}.jsonl": recording(script) for script in SCRIPTS}
+    return {f"{script.name}.jsonl": recording(script) for script in [*SCRIPTS, *AGENT]}
 
 
 def main(arguments: Sequence[str]) -> int:
@@ -169,7 +169,8 @@ def main(arguments: Sequence[str]) -> int:
         sys.stderr.write(f"usage: {Path(__file__).name} [--check]\n")
         return 2
     made = recordings()
-    bundled = {file.name: file.read_text(encoding="utf-8") for file in sorted(FOLDER.glob("*.jsonl"))}
+    files = [file.relative_to(FOLDER).as_posix() for file in sorted(FOLDER.rglob("*.jsonl"))]
+    bundled = {name: (FOLDER / name).read_text(encoding="utf-8") for name in files}
     if arguments:
         different = sorted(name for name in made | bundled if made.get(name) != bundled.get(name))
         sys.stdout.writelines(f"{name} is not what this script makes\n" for name in different)
@@ -177,6 +178,7 @@ def main(arguments: Sequence[str]) -> int:
     for name in bundled.keys() - made.keys():
         (FOLDER / name).unlink()
     for name, text in made.items():
+        (FOLDER / name).parent.mkdir(exist_ok=True)
         (FOLDER / name).write_text(text, encoding="utf-8", newline="\n")
     return 0
 
@@ -589,6 +591,81 @@ TYPED = Script(
 )
 
 SCRIPTS = [PARALLEL, LARGE_FILE, CUT, TYPED]
+
+# The turns of an agent's conversation (streamparse.demo.agent). The files that it works on, and the test, are real.
+
+REPLACE = tool(
+    "edit_file",
+    "Replace a piece of a file.",
+    ["path", "old_text", "new_text"],
+    path=STRING,
+    old_text=STRING,
+    new_text=STRING,
+)
+RUN = tool("run_command", "Run a command.", ["command"], command=STRING)
+
+
+def agent_turn(name: str, seed: int, turn: Turn) -> Script:
+    """One answer of the agent."""
+    reason = "tool_calls" if turn.calls else "stop"
+    return Script(name, name, "", [READ_FILE, REPLACE, RUN], [turn], rate=75, seed=seed, finish_reason=reason)
+
+
+AGENT = [
+    agent_turn(
+        "agent_turns/1_read",
+        11,
+        Turn(
+            reasoning=(
+                "The last page of a list is missing. I have seen neither the code nor the test, and the two do not "
+                "depend on each other: I can read both at once.\n"
+            ),
+            text="I'll read the code and its test.",
+            calls=[("read_file", {"path": "pages.py"}), ("read_file", {"path": "test_pages.py"})],
+        ),
+    ),
+    agent_turn(
+        "agent_turns/2_edit",
+        12,
+        Turn(
+            reasoning=(
+                "page_count divides and rounds down, so what is left over gets no page. Rounding up without floats: "
+                "minus the floor of the negative. An empty list then still has 0 pages, as the test wants.\n"
+            ),
+            text="`//` rounds down, so the items that are left over get no page.",
+            calls=[
+                (
+                    "edit_file",
+                    {
+                        "path": "pages.py",
+                        "old_text": "    return items // size\n",
+                        "new_text": "    return -(-items // size)  # rounded up: what is left over needs a page, too\n",
+                    },
+                )
+            ],
+        ),
+    ),
+    agent_turn(
+        "agent_turns/3_test",
+        13,
+        Turn(
+            reasoning="Now the test has to pass.\n",
+            text="",
+            calls=[("run_command", {"command": "python3 -m unittest -q"})],
+        ),
+    ),
+    agent_turn(
+        "agent_turns/4_answer",
+        14,
+        Turn(
+            reasoning="All pass.\n",
+            text=(
+                "The last page was missing because `page_count` rounded down. It rounds up now, and the tests pass, "
+                "also those for a full last page and for an empty list."
+            ),
+        ),
+    ),
+]
 
 
 if __name__ == "__main__":

@@ -40,6 +40,7 @@ from streamparse.errors import (
 )
 from streamparse.events import (
     ArgumentDelta,
+    ArgumentRejected,
     ArgumentValue,
     Deviated,
     Deviation,
@@ -49,6 +50,8 @@ from streamparse.events import (
     ErrorDetail,
     Event,
     Failed,
+    Issue,
+    IssueCode,
     Level,
     PartialToolCall,
     Path,
@@ -70,6 +73,7 @@ if TYPE_CHECKING:
 __all__ = [
     "AnswerStream",
     "ArgumentDelta",
+    "ArgumentRejected",
     "ArgumentValue",
     "AsyncAnswerStream",
     "CallLike",
@@ -88,6 +92,8 @@ __all__ = [
     "EventTooLargeError",
     "Failed",
     "GrammarError",
+    "Issue",
+    "IssueCode",
     "JsonDecoder",
     "Judge",
     "Level",

@@ -7,14 +7,15 @@ interrupted; 141 the reader of the output went away. Weight (lark, rich) is load
 from __future__ import annotations
 
 import argparse
+import json
 import os
 import sys
 from collections.abc import Sequence
 from contextlib import suppress
 from importlib import metadata
-from typing import TYPE_CHECKING, TextIO
+from typing import TYPE_CHECKING, Any, TextIO
 
-from streamparse.errors import StreamparseError
+from streamparse.errors import StreamparseError, UsageError
 
 if TYPE_CHECKING:
     from streamparse.commands.cutting import Cut
@@ -67,6 +68,8 @@ def _parser() -> argparse.ArgumentParser:
     _add_serve(commands.add_parser("serve", help="play recordings over HTTP, as a provider would answer"))
     _add_record(commands.add_parser("record", help="send a request, and record the answer as it arrives"))
     _add_lint(commands.add_parser("lint", help="advice on tool definitions"))
+    _add_recover(commands.add_parser("recover", help="does a model fix an argument that was rejected?"))
+    _add_agent(commands.add_parser("agent", help="work on a task with the coding tools"))
     return parser
 
 
@@ -152,6 +155,57 @@ def _add_lint(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("file", metavar="JSON", help="a file with tool definitions")
     parser.add_argument("--format", choices=["text", "json"], default="text", help="default: text")
     parser.set_defaults(run=_run_lint)
+
+
+def _add_recover(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--model", metavar="URL|scripted:NAME|recorded:FILE", help="the model that is checked")
+    parser.add_argument("--case", metavar="FILE", help="one case (default: the stock case)")
+    parser.add_argument("--pack", metavar="DIR", help="a directory of cases; 'bundled' are those of the library")
+    parser.add_argument("--limit", type=_count, metavar="N", help="turns that may be wrong (default: each case's own)")
+    parser.add_argument("--repeat", type=_count, metavar="N", default=1, help="runs of each case (default: 1)")
+    parser.add_argument("--out", metavar="FILE", help="where the report goes, as JSON")
+    parser.add_argument("--html", metavar="FILE", help="where the page goes")
+    wires = ["chat", "completions", "messages", "text"]
+    parser.add_argument("--wire", choices=wires, help="how the model is asked (default: what the URL looks like)")
+    parser.add_argument("--name", metavar="MODEL", help="the model's name in the requests")
+    parser.add_argument("--header", action="append", default=[], metavar="'K: V'", help="sent, and never written")
+    parser.add_argument("--key-env", metavar="NAME", help="the environment variable with the key")
+    parser.add_argument("--sampling", type=_object, default={}, metavar="JSON", help="such as '{\"temperature\": 0}'")
+    parser.add_argument("--metrics", metavar="DIR", help="no model: the metrics over the reports in a directory")
+    parser.add_argument("--verifier", metavar="FILE", help="no model: schema accuracy in a verifier's JSON Lines")
+    parser.set_defaults(run=_run_recover)
+
+
+def _add_agent(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("task", metavar="TASK", help="what to do, in words")
+    parser.add_argument("--url", required=True, help="the endpoint, such as http://127.0.0.1:8000/v1/chat/completions")
+    parser.add_argument("--root", default=".", metavar="DIR", help="the directory of the project (default: .)")
+    parser.add_argument("--yes", action="store_true", help="do not ask before writes and commands")
+    parser.add_argument("--model", metavar="NAME", help="the model's name in the requests")
+    wires = ["chat", "completions", "messages"]
+    parser.add_argument("--wire", choices=wires, help="how the model is asked (default: what the URL looks like)")
+    parser.add_argument("--key-env", metavar="NAME", help="the environment variable with the key")
+    parser.add_argument("--log", metavar="FILE", help="where each request and reply is written, as JSON Lines")
+    parser.add_argument("--max-turns", type=_count, metavar="N", default=50, help="answers of the model (default: 50)")
+    parser.add_argument("--plain", action="store_true", help="a log instead of the live view")
+    parser.set_defaults(run=_run_agent)
+
+
+def _count(text: str) -> int:
+    number = int(text) if text.isascii() and text.isdigit() and len(text) < 10 else 0
+    if number < 1:
+        raise argparse.ArgumentTypeError(f"expected a number from 1, not {text!r}")
+    return number
+
+
+def _object(text: str) -> dict[str, Any]:
+    try:
+        value = json.loads(text)
+    except (ValueError, RecursionError):
+        value = None
+    if not isinstance(value, dict):
+        raise argparse.ArgumentTypeError(f"expected a JSON object, not {text!r}")
+    return value
 
 
 def _cut(text: str) -> Cut:
@@ -252,3 +306,55 @@ def _run_lint(options: argparse.Namespace) -> int:
     from streamparse.commands.lint import lint_file
 
     return OK if lint_file(options.file, sys.stdout, form=options.format) else FAILED
+
+
+def _run_recover(options: argparse.Namespace) -> int:
+    from streamparse.commands import recover
+
+    if [options.model, options.metrics, options.verifier].count(None) != 2:
+        raise UsageError("recover needs one of --model, --metrics and --verifier")
+    if options.metrics is not None:
+        recover.show_metrics(options.metrics, sys.stdout)
+        return OK
+    if options.verifier is not None:
+        recover.show_accuracy(options.verifier, sys.stdout)
+        return OK
+    clean = recover.recover(
+        recover.Options(
+            model=options.model,
+            case=options.case,
+            pack=options.pack,
+            limit=options.limit,
+            repeat=options.repeat,
+            out=options.out,
+            html=options.html,
+            wire=options.wire,
+            name=options.name,
+            key_env=options.key_env,
+            headers=options.header,
+            sampling=options.sampling,
+        ),
+        sys.stdout,
+    )
+    return OK if clean else FAILED
+
+
+def _run_agent(options: argparse.Namespace) -> int:
+    from streamparse.commands.agent import Options, agent
+
+    done = agent(
+        Options(
+            task=options.task,
+            url=options.url,
+            root=options.root,
+            yes=options.yes,
+            model=options.model,
+            wire=options.wire,
+            key_env=options.key_env,
+            log=options.log,
+            max_turns=options.max_turns,
+            plain=options.plain,
+        ),
+        sys.stdout,
+    )
+    return OK if done else FAILED

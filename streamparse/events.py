@@ -4,7 +4,8 @@ Every decoder answers ``feed`` and ``close`` with a list of these. Within one an
 
 * ``ToolCallStarted`` comes once per call, as soon as the name is certain;
 * between it and the end of that call come ``ArgumentDelta`` (more characters of the string at ``path``) and
-  ``ArgumentValue`` (the value at ``path`` is complete and typed);
+  ``ArgumentValue`` (the value at ``path`` is complete and typed); with ``early=True`` also ``ArgumentRejected`` (the
+  value at ``path`` can fit the tool's schema no more);
 * the call ends in exactly one of ``ToolCallFinished`` (sealed: complete, delimited, typed) and ``ToolCallFailed``
   (the explicit error state, with what was decoded so far);
 * ``Ended`` is the last event of ``close``.
@@ -179,6 +180,61 @@ class Deviation(msgspec.Struct, frozen=True):
         return Level.SCHEMA if self.code in _SCHEMA_DEVIATIONS else Level.PARSE
 
 
+class IssueCode(StrEnum):
+    """What is wrong. The first group is said of an argument, the second of the whole call."""
+
+    MISSING = "missing"  # a required field is not there
+    WRONG_TYPE = "wrong_type"
+    NOT_IN_ENUM = "not_in_enum"  # enum and const
+    OUT_OF_RANGE = "out_of_range"  # minimum, maximum, multipleOf
+    PATTERN = "pattern"  # pattern and format
+    TOO_LONG = "too_long"  # characters of a string
+    TOO_SHORT = "too_short"
+    TOO_MANY = "too_many"  # items of an array, members of an object
+    TOO_FEW = "too_few"
+    NOT_UNIQUE = "not_unique"
+    EXTRA = "extra"  # a field that is not declared
+    BAD_NAME = "bad_name"  # propertyNames
+    FORBIDDEN = "forbidden"  # not, or the schema false
+    AMBIGUOUS = "ambiguous"  # several branches of a oneOf fit
+    UNFIT = "unfit"  # any other rule of the schema
+    TOO_DEEP = "too_deep"  # nested beyond the decoders' own limit
+    NOT_JSON = "not_json"  # a value that JSON cannot hold: half a surrogate pair, NaN
+    REJECTED = "rejected"  # the tool itself refused the argument (B12)
+
+    UNKNOWN_TOOL = "unknown_tool"
+    TRUNCATED = "truncated"  # E3, J4: the answer was cut inside the call
+    INTERRUPTED = "interrupted"  # E4, C6, C8: the connection or the provider, not the model
+    MALFORMED = "malformed"  # N4, N10, N16: the envelope or the tags
+    AMBIGUOUS_DELIMITER = "ambiguous_delimiter"  # N7
+    CALL_IN_REASONING = "call_in_reasoning"  # N13
+    DUPLICATE_ARGUMENT = "duplicate_argument"  # N14, J3
+    INVALID_JSON = "invalid_json"  # J2, J6
+    TRAILING_TEXT = "trailing_text"  # J3
+    NOT_AN_OBJECT = "not_an_object"  # J3
+    LIMIT_EXCEEDED = "limit_exceeded"
+
+
+class Issue(msgspec.Struct, frozen=True):
+    """One thing that is wrong with a call, at one place.
+
+    ``path`` is the argument, or the place where a missing one belongs; it is empty for the whole call. ``found`` is the
+    JSON type and ``value`` a clipped JSON text of what stands there (objects and arrays only by their size; both empty
+    where nothing does). ``allowed`` is what may stand there in words, a few entries at most, and ``more`` counts those
+    that were left out. ``hint`` is a remark, such as the name that was meant. Every text is bounded, and none of them
+    holds anything of another field.
+    """
+
+    code: IssueCode
+    path: Path
+    found: str = ""
+    value: str = ""
+    allowed: tuple[str, ...] = ()
+    more: int = 0
+    hint: str = ""
+    level: Level = Level.SCHEMA
+
+
 class ToolCall(msgspec.Struct, frozen=True):
     """A sealed call. ``trusted`` is false when a deviation makes it unsafe to run without asking."""
 
@@ -245,6 +301,15 @@ class ArgumentValue(msgspec.Struct, frozen=True, tag="argument_value"):
     value: Any
 
 
+class ArgumentRejected(msgspec.Struct, frozen=True, tag="argument_rejected"):
+    """No continuation of the call can satisfy the tool's schema at ``path``; only with ``early=True``. The call goes on
+    as it would without. The empty path is the name of a tool that is not declared, and may come before the start."""
+
+    index: int
+    path: Path
+    issue: Issue
+
+
 class ToolCallFinished(msgspec.Struct, frozen=True, tag="tool_call_finished"):
     """The call is sealed: complete, delimited, typed."""
 
@@ -287,6 +352,7 @@ Event: TypeAlias = (
     | ToolCallStarted
     | ArgumentDelta
     | ArgumentValue
+    | ArgumentRejected
     | ToolCallFinished
     | ToolCallFailed
     | Failed

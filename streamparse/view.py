@@ -25,12 +25,14 @@ from streamparse.commands.wording import (
     error_lines,
     one_line,
     path_words,
+    rejection_words,
     size_words,
     value_words,
     visible,
 )
 from streamparse.events import (
     ArgumentDelta,
+    ArgumentRejected,
     ArgumentValue,
     Deviated,
     Ended,
@@ -117,6 +119,14 @@ class LiveView:
         mark, style = ("✓", "green") if good else ("✗", "bold red")
         self._console.print(*self._spaced([("remark", Line(f"{mark} {one_line(words)}", style))]), sep="\n")
 
+    def block(self, label: str, lines: Iterable[str]) -> None:
+        """Lines that are no event: a diff in its colours, an error in red, anything else dimmed."""
+        shown = [Line(visible(line), _tone(label, line)) for line in lines]
+        for line in shown:
+            line.no_wrap = label != "error"
+        if shown:
+            self._console.print(*self._spaced((label, line) for line in shown), sep="\n")
+
     def _spaced(self, lines: Iterable[tuple[str, Line]]) -> Iterator[Line]:
         """The lines, with a blank one between different blocks."""
         for block, line in lines:
@@ -157,15 +167,21 @@ class LiveView:
             case Failed(error):
                 yield from (("error", line) for line in _error_rows(error))
             case Deviated(index, deviation):
-                line = Line(f"! {deviation_words(deviation)}", "yellow")
-                if index in self._calls:
-                    self._calls[index].notes.append(line)
-                else:
-                    yield "deviation", line
+                yield from self._note(index, "deviation", deviation_words(deviation))
+            case ArgumentRejected(index):
+                yield from self._note(index, f"call {index}", f"rejected: {rejection_words(event)}")
             case Ended():
                 yield "end", Line(self.tally.words(), "bold green" if self.tally.clean else "bold red")
             case _:
                 pass
+
+    def _note(self, index: int | None, block: str, words: str) -> Iterator[tuple[str, Line]]:
+        """A remark, which a call that is open keeps until its end."""
+        line = Line(f"! {words}", "yellow")
+        if index in self._calls:
+            self._calls[index].notes.append(line)
+        else:
+            yield block, line
 
     def _say(self, block: str, text: str) -> Iterator[tuple[str, Line]]:
         if self._prose.block != block:
@@ -340,6 +356,15 @@ def _error_rows(error: ErrorDetail) -> Iterator[Line]:
     yield Line(f"✗ {error.code.value}", "bold red")
     for words in error_lines(error):
         yield Line(f"    {words}", "red")
+
+
+_DIFF = {"+": "green", "-": "red", "@": "cyan"}
+
+
+def _tone(label: str, line: str) -> str:
+    if label == "diff":
+        return _DIFF.get(line[:1], "")
+    return "bold red" if label == "error" else "dim"
 
 
 def _unwrapped(line: Line) -> Line:

@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 
 from streamparse import (
+    DeviationCode,
     Ended,
     ErrorCode,
     Event,
@@ -110,7 +111,9 @@ def test_json_as_arguments(case: dict[str, Any]) -> None:
     if reader.state == "complete":
         assert isinstance(ended, ToolCallFinished)
         assert ended.call.arguments == reader.value
-        assert ended.call.arguments_json == "".join(pieces)
+        repaired = DeviationCode.REPAIRED in {deviation.code for deviation in ended.call.deviations}
+        assert ended.call.verbatim == (None if repaired else "".join(pieces))
+        assert json.loads(ended.call.arguments_json) == reader.value
     elif reader.state == "empty":
         assert isinstance(ended, ToolCallFinished)
         assert ended.call.arguments == {}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import re
 import subprocess
 import sys
 import time
@@ -17,8 +18,9 @@ import pytest
 from scripts.make_recordings import FOLDER, SCRIPTS, raw_text, recording, recordings
 from streamparse import NativeDecoder
 from streamparse.commands.cutting import special_tags, tokens
+from streamparse.commands.sinks import text_log
 from streamparse.decoding.grammar import load
-from streamparse.demo import runner
+from streamparse.demo import agent, runner
 from streamparse.demo.expectation import differences, outcome
 from streamparse.events import ArgumentValue, Event, ToolCallFailed
 from streamparse.server import Recording
@@ -31,7 +33,9 @@ EACH = pytest.mark.parametrize(("header", "pieces"), BUNDLED.values(), ids=BUNDL
 
 def test_the_generator_makes_the_bundled_files():
     made = {name: text.encode() for name, text in recordings().items()}
-    assert [name.removesuffix(".jsonl") for name in made] == list(BUNDLED)
+    turns = [f"agent_turns/{turn.name}" for turn in agent.turns()]
+    assert list(made) == [*(f"{name}.jsonl" for name in BUNDLED), *turns]
+    assert len(turns) == 4
     for name, content in made.items():
         assert (FOLDER / name).read_bytes() == content, f"{name}: run python -m scripts.make_recordings"
 
@@ -155,7 +159,14 @@ def test_the_demo_without_a_terminal_is_quick():
         assert header.look in done.stdout
     assert "call 1    | failed\nerror     | unclosed_parameter\n" in done.stdout
     assert "as expected: this answer was cut" in done.stdout
-    assert done.stdout.endswith("demo      | 4 of 4 recordings came out as expected\n")
+    assert "\ndemo      | 4 of 4 recordings came out as expected\n" in done.stdout
+    mended = done.stdout[done.stdout.index("== An agent") :].splitlines()
+    assert "diff      | +    return -(-items // size)  # rounded up: what is left over needs a page, too" in mended
+    assert any(re.match(r"output    \|   Exit code 0\. Took \d", line) for line in mended)
+    assert "demo      | the agent mended the project, and its tests pass" in mended
+    recovery = done.stdout[done.stdout.index("== The recovery check") :].splitlines()
+    assert [line.split()[-1] for line in recovery if "| turn " in line] == ["repeat_identical", "fixed", "used"]
+    assert done.stdout.endswith("demo      | the stock case ended: recovered, after 3 turns\n")
     assert "\x1b" not in done.stdout
 
 
@@ -180,7 +191,15 @@ def test_the_demo_goes_over_http_on_every_wire():
     assert runner.play_all(out, plain=True)
     asked = [line.split("/", 3)[3] for line in out.getvalue().splitlines() if "POST http://" in line]
     assert set(asked) == {"v1/chat/completions", "v1/completions", "v1/messages"}
-    assert len(asked) == len(BUNDLED)
+    assert len(asked) == len(BUNDLED) + 1  # and the agent
+
+
+def test_an_agent_that_mends_nothing_fails_the_demo(monkeypatch):
+    out = StringIO()
+    monkeypatch.setattr(agent, "FILES", {**agent.FILES, "pages.py": "def page_count(items, size):\n    return 0\n"})
+    assert not agent.play_agent(lambda: text_log(out), float("inf"))
+    assert "edit_file: rejected" in out.getvalue()
+    assert "the agent ended" in out.getvalue()
 
 
 def play_wrong(*wrong: Recording) -> tuple[bool, str]:
@@ -188,6 +207,7 @@ def play_wrong(*wrong: Recording) -> tuple[bool, str]:
     out = StringIO()
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(runner, "recordings", lambda: iter(wrong))
+        patch.setattr(runner, "PARTS", ())
         return runner.play_all(out), out.getvalue()
 
 
@@ -196,7 +216,7 @@ def test_a_difference_is_told():
     expected = dict(header.expected or {}, text="Three edits in two goes, then the tests.", more=1)
     good, shown = play_wrong(Recording("a", msgspec.structs.replace(header, expected=expected), pieces))
     assert not good
-    lines = shown.splitlines()[-3:-1]
+    lines = [line for line in shown.splitlines() if line.startswith(("error     | text", "error     | more"))]
     assert lines[0].startswith('error     | text: expected "Three edits in two goes, then the tests."')
     assert lines[0].endswith('found "Three edits in one go, then the tests."')
     assert lines[1] == "error     | more: expected 1, found null"

@@ -5,6 +5,7 @@ argument characters that had come. The character is the verdict's point, so it i
 
 from __future__ import annotations
 
+import io
 import json
 import random
 from itertools import product
@@ -29,11 +30,14 @@ from streamparse import (
     check,
     compile_tools,
 )
+from streamparse.commands.log import TextLog
+from streamparse.commands.wording import rejection_words
 from streamparse.decoding.early_patterns import matcher
 from streamparse.decoding.early_watch import MOST
 from streamparse.events import dumps, loads
 from streamparse.tools.issues import Verdict
 from streamparse.tools.observation import observation
+from streamparse.transport.wires import Options, Wire
 from tests.chunks import check_chunking, join
 
 
@@ -545,11 +549,46 @@ def test_whitespace_strip():
 def test_calls_that_are_one_object():
     text = '<tool_call>\n{"name": "f", "arguments": {"unit": "kelvin", "o": 1}}\n</tool_call>'
     schema = {**UNIT, "additionalProperties": False}
-    events = check_chunking(lambda chunks: native(schema, chunks, dialect="qwen"), text) if HERMES else []
-    assert facts(events) == ([(("unit",), "not_in_enum"), (("o",), "extra")] if HERMES else [])
+    events = check_chunking(lambda chunks: native(schema, chunks, dialect="hermes"), text)
+    assert facts(events) == [(("unit",), "not_in_enum"), (("o",), "extra")]
+    assert [event.issue.path for event in rejections(events)] == [("unit",), ("o",)]
+    unnamed = '<tool_call>\n{"arguments": {"unit": "kelvin"}, "name": "f"}\n</tool_call>'
+    assert facts(check_chunking(lambda chunks: native(schema, chunks, dialect="hermes"), unnamed)) == []
+    other = text.replace('"f"', '"g"')
+    assert facts(check_chunking(lambda chunks: native(schema, chunks, dialect="hermes"), other)) == [
+        ((), "unknown_tool")
+    ]
 
 
-HERMES = False
+def test_arguments_in_a_string_of_such_an_object():
+    text = '<tool_call>\n{"name": "f", "arguments": "{\'unit\': \'cents\'}"}\n</tool_call>'
+    events = check_chunking(lambda chunks: native(UNIT, chunks, dialect="hermes", repair=2), text)
+    assert [event.call.arguments for event in events if isinstance(event, ToolCallFinished)] == [{"unit": "cents"}]
+    assert facts(events) == []
+
+
+def test_calls_in_reasoning_are_not_judged():
+    """N13: whether such a call counts is only known behind it."""
+    text = "<think>\n" + markup({"unit": "kelvin"}) + "</think>\n" + markup({"unit": "kelvin"})
+    events = check_chunking(lambda chunks: native(UNIT, chunks), text)
+    assert [event.index for event in rejections(events)] == [1]
+
+
+def test_qwen_coder():
+    text = "<tool_call>\n<function=f>\n<parameter=unit>\nkelvin\n</parameter>\n</function>\n</tool_call>"
+    events = check_chunking(lambda chunks: native(UNIT, chunks, dialect="qwen3_coder"), text)
+    assert facts(events) == [(("unit",), "not_in_enum")]
+    other = text.replace("=f>", "=go>")
+    events = check_chunking(lambda chunks: native(UNIT, chunks, dialect="qwen3_coder"), other)
+    assert facts(events) == [((), "unknown_tool")]
+
+
+def test_calls_in_the_text_of_an_endpoint():
+    decoder = ChatDecoder(tools=tool(UNIT), early=True, dialect="minimax_m2")
+    chunk = {"choices": [{"index": 0, "delta": {"content": markup({"unit": "kelvin"})}}]}
+    events = decoder.feed(delta(name="f", arguments="")) + decoder.feed(chunk)
+    found = rejections(events)
+    assert [(event.index, event.path) for event in found] == [(1, ("unit",))]
 
 
 # Tolerant reading -----------------------------------------------------------------------------------------------------
@@ -579,6 +618,23 @@ def test_early_needs_tools(decoder):
     with pytest.raises(UsageError, match="use True or False"):
         decoder(early="yes", tools=TWO)
     decoder(early=True, tools=compile_tools(TWO))
+
+
+@pytest.mark.parametrize("wire", list(Wire))
+def test_every_wire_takes_the_option(wire):
+    with pytest.raises(UsageError, match="early=True needs tools"):
+        Options(early=True).decoder(wire)
+    Options(early=True, tools=TWO).decoder(wire)
+
+
+def test_people_are_told():
+    (rejected,) = rejections(chat(UNIT, ['{"unit": "kelvin"}']))
+    words = 'unit: not_in_enum, found string "k"; allowed: "celsius", "fahrenheit", "cents"'
+    assert rejection_words(rejected) == words
+    out = io.StringIO()
+    log = TextLog(out)
+    log.show(chat(UNIT, ['{"unit": "kelvin"}']))
+    assert f"rejected: {words}" in out.getvalue()
 
 
 def test_off_by_default():
@@ -850,3 +906,45 @@ def test_values_come_as_without():
     assert "".join(event.text for event in events if isinstance(event, ArgumentDelta)) == "abcdefghi"
     assert [event.value for event in events if isinstance(event, ArgumentValue)] == ["abcdefghi"]
     assert facts(events) == [(("v",), IssueCode.TOO_LONG)]
+
+
+# Completeness ---------------------------------------------------------------------------------------------------------
+
+
+def _understood(inner: st.SearchStrategy[Any]) -> st.SearchStrategy[Any]:
+    """Schemas of which everything is told, by the close at the latest."""
+    return st.fixed_dictionaries(
+        {},
+        optional={
+            "type": st.one_of(types, st.lists(types, min_size=1, max_size=3, unique=True)),
+            "enum": st.lists(values, min_size=1, max_size=4, unique_by=json.dumps),
+            "maxLength": st.integers(0, 3),
+            "minLength": st.integers(0, 2),
+            "minimum": st.integers(-2, 5),
+            "multipleOf": st.sampled_from([1, 2, 3]),
+            "maxItems": st.integers(0, 2),
+            "minItems": st.integers(0, 2),
+            "items": inner,
+            "properties": st.dictionaries(st.sampled_from(KEYS), inner, max_size=3),
+            "additionalProperties": st.one_of(inner, st.just(False)),
+            "required": st.lists(st.sampled_from(KEYS), max_size=2, unique=True),
+            "anyOf": st.lists(inner, min_size=1, max_size=3),
+            "allOf": st.lists(inner, min_size=1, max_size=2),
+            "$ref": st.just("#/$defs/x"),
+        },
+    )
+
+
+told = st.recursive(st.builds(lambda name: {"type": name}, types), _understood, max_leaves=6)
+
+
+@settings(max_examples=400, deadline=None)
+@given(st.dictionaries(st.sampled_from(KEYS), told, min_size=1, max_size=3), st.builds(dict, type=types), arguments)
+def test_what_does_not_validate_is_rejected(properties, target, given_arguments):
+    """In the end, of schemas that are understood. Only JSON in a string may be what the schema wants."""
+    schema = {"type": "object", "properties": properties, "$defs": {"x": target}}
+    text = json.dumps(given_arguments)
+    if '"{' in text or '"[' in text:
+        return
+    if _valid(schema, given_arguments) is False:
+        assert facts(chat(schema, [text])) != []

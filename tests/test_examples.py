@@ -20,6 +20,14 @@ def test_watch_a_file_grow():
     assert shown.endswith("characters for pool.xml]\n")
 
 
+def test_cancel_early():
+    first, last = run("cancel_early.py").splitlines()
+    assert first == 'unit: not_in_enum, found "k", allowed "celsius" or "fahrenheit"'
+    read, whole, saved = (int(word) for word in last.replace(":", "").split() if word.isdigit())
+    assert read + saved == whole
+    assert read < whole // 10
+
+
 def test_gateway():
     *lines, last = run("gateway.py").splitlines()
     assert last == "data: [DONE]"
@@ -67,4 +75,23 @@ def test_gateway_server():
     assert [json.loads(line.removeprefix("get_weather ")) for line in (first, second)] == [
         {"city": "Bern", "days": 3},
         {"city": "Zürich", "hours": [8, 12, 18]},
+    ]
+
+
+def test_agent_loop():
+    assert run("agent_loop.py").splitlines() == [
+        "I look it up.",
+        "judged: get_weather {'city': 'Bern', 'days': 3}, executable: True",
+        "get_weather: ok: Bern: 17 degrees and sun for 3 days",
+        "No: 17 degrees and sun.",
+        "answered after 2 turns",
+    ]
+
+
+def test_pydantic_ai_model():
+    """Typed out of raw text, by another framework's loop: ``3`` and not ``"3"``."""
+    assert run("pydantic_ai_model.py").splitlines() == [
+        "get_weather('Bern', 3)",
+        "No, it has 17 degrees.",
+        "2 requests",
     ]

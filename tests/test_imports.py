@@ -22,7 +22,8 @@ PACKAGE = "streamparse"
 
 # A room is a module of the package, or a subpackage with all that is in it. Here: what no module in a room may import.
 # The rooms stand in the order of the data; each may know the ones before it.
-FRONT = ["cli", "commands", "demo", "diagram", "server", "view"]  # the command line, what it shows, what it serves
+# The command line, what it shows, what it serves:
+FRONT = ["cli", "commands", "demo", "diagram", "recovery_view", "server", "view"]
 BANNED = {
     "errors": ["limits", "events", "decoding", "transport", "tools", "agent", *FRONT],
     "limits": ["events", "decoding", "transport", "tools", "agent", *FRONT],
@@ -43,10 +44,13 @@ OWNERS = {
     "lark": ["decoding.grammar"],
     "jsonschema_rs": ["tools"],
     "httpx_sse": ["transport"],
-    "httpx": ["transport", "agent", "commands.record", "demo"],
-    "rich": ["view"],
+    "httpx": ["transport", "agent", "commands.agent", "commands.record", "commands.recover", "demo"],
+    "rich": ["view", "recovery_view"],
     "starlette": ["server"],
     "uvicorn": ["server"],
+    "ast_grep_py": ["agent.coding_tools"],
+    "rope": ["agent.coding_tools"],
+    "opentelemetry": ["agent.spans"],
 }
 
 # Up to and including the events: no sockets, no clocks, no threads, no logging, no chance.
@@ -56,8 +60,10 @@ IO = "anyio asyncio concurrent datetime logging multiprocessing random select so
 # Rooms that the rules name and that are not built yet. Any other room without a module has been renamed.
 COMING: set[str] = set()
 
+CODING = ["ast_grep_py", "rope", "opentelemetry"]
+
 # What `import streamparse` must not load: only some of its users need it.
-HEAVY = ["lark", "httpx", "httpx_sse", "jsonschema_rs", "rich", "starlette", "uvicorn"]
+HEAVY = ["lark", "httpx", "httpx_sse", "jsonschema_rs", "rich", "starlette", "uvicorn", *CODING]
 
 
 def module_of(path: Path) -> str:
@@ -152,6 +158,17 @@ def test_rules_name_rooms_that_exist():
 
 def test_import_is_light():
     code = f"import json, sys, {PACKAGE}; print(json.dumps([name for name in {HEAVY} if name in sys.modules]))"
+    done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    assert json.loads(done.stdout) == []
+
+
+def test_the_loop_is_light():
+    """Its extras are loaded by who uses them: spans, a search, an extraction."""
+    code = (
+        "import json, sys, streamparse.agent.loop, streamparse.agent.coding_tools; "
+        f"print(json.dumps([name for name in {CODING} if name in sys.modules]))"
+    )
     done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
     assert json.loads(done.stdout) == []

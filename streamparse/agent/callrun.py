@@ -18,7 +18,17 @@ from streamparse.agent.jobs import Job, Runnable, is_write, refusal_of
 from streamparse.agent.reasons import MAX_REASON, NOT_EXECUTED, why_closed
 from streamparse.agent.receipts import Held, Receipts, Write, key_of
 from streamparse.agent.resources import EVERYTHING
-from streamparse.agent.results import Execution, Fault, Keep, Told, bounded, is_outcome_unknown, told_error, told_value
+from streamparse.agent.results import (
+    Execution,
+    Fault,
+    Keep,
+    Refused,
+    Told,
+    bounded,
+    is_outcome_unknown,
+    told_error,
+    told_value,
+)
 from streamparse.agent.run import Raised, Returned, Run, limit
 from streamparse.agent.states import CallState
 from streamparse.agent.turns import ToolResult
@@ -39,6 +49,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     timeout: float
     max_text: int
     keep: Keep | None
+    refused: Refused | None
     clock: Clock
 
 
@@ -152,9 +163,10 @@ class CallRun:
             return unfinished()
         assert isinstance(call, ToolCall)
         if isinstance(run.outcome, Raised):
-            told = told_error(call, run.outcome.error)
+            told = told_error(call, run.outcome.error, self._settings.refused)
             if self._write is not None and told.fault == "tool" and is_outcome_unknown(run.outcome.error):
-                return self._in_doubt(f"{told.text} The outcome is unknown: it may have taken effect.", "tool")
+                text = told.text.removesuffix(".")
+                return self._in_doubt(f"{text}. The outcome is unknown: it may have taken effect.", "tool")
         else:
             told = told_value(call.name, run.outcome.value)
         return self._told(call, told, done=isinstance(run.outcome, Returned))

@@ -42,7 +42,7 @@ from streamparse.agent.approval import Approval, Hook
 from streamparse.agent.callrun import CallRun, Settings
 from streamparse.agent.jobs import Job, Runnable, by_name, seconds
 from streamparse.agent.receipts import Receipts
-from streamparse.agent.results import MAX_TEXT, Execution, Keep
+from streamparse.agent.results import MAX_TEXT, Execution, Keep, Refused
 from streamparse.errors import UsageError
 from streamparse.transport.pace import CLOCK, Clock
 
@@ -67,6 +67,7 @@ class Executor:
       they raise, and no answer in ``approval_timeout`` seconds, is a no.
     * ``reads``: how many reads run at the same time. ``timeout``: seconds, for tools without their own.
     * ``max_text``: characters of a result; ``keep`` takes the whole of one that is longer.
+    * ``refused``: writes the text for a call whose argument the tool refused (``ArgumentRejected``).
     * ``clock``: the time, for tests.
 
     ``tallies`` counts, for each tool, the states in which its calls ended, and ``"model_fault"`` and ``"tool_fault"``
@@ -86,6 +87,7 @@ class Executor:
         approval_timeout: float = APPROVAL_TIMEOUT,
         max_text: int = MAX_TEXT,
         keep: Keep | None = None,
+        refused: Refused | None = None,
         clock: Clock = CLOCK,
     ) -> None:
         if reads < 1 or max_text < 1:
@@ -101,6 +103,7 @@ class Executor:
             timeout=seconds("timeout", timeout),
             max_text=max_text,
             keep=keep,
+            refused=refused,
             clock=clock,
         )
         self._busy = False

@@ -65,13 +65,13 @@ class Ledger:
             ledger.start(call)
             ledger.record(ToolResult.of(call, CallState.OK, run(call)))
 
-    ``explain`` replaces the text for calls that failed while they were read. ``summary`` is the rolling summary of what
-    was dropped (B18); adapters write it as a system message.
+    ``explain`` replaces the text for calls that failed while they were read, and may be set anew. ``summary`` is the
+    rolling summary of what was dropped (B18); adapters write it as a system message.
     """
 
     def __init__(self, system: str | None = None, *, explain: Explain = why_not_executed) -> None:
         self.summary = ""
-        self._explain = explain
+        self.explain = explain
         self._entries: list[Entry] = []
         self._builder: TurnBuilder | None = None
         self._details: list[Mapping[str, Any]] = []
@@ -243,7 +243,7 @@ class Ledger:
         self._entries.append(turn)
         for call in turn.calls:
             if call.error is not None and isinstance(call.call, PartialToolCall) and call.is_open:
-                text = self._explain(call.call, call.error, turn.finish_reason)
+                text = self.explain(call.call, call.error, turn.finish_reason)
                 self.record(ToolResult.of(call, CallState.NOT_EXECUTED, text), call)
 
     def _find(self, call: Proposal | str, preferred: CallState) -> Proposal:

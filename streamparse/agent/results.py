@@ -24,6 +24,9 @@ Keep: TypeAlias = Callable[[ToolCall, str], str | None]
 """Takes the whole text of a result that is too long, and says how the model gets at it: ``'recall("call_1") shows all
 of it'``; None if it cannot."""
 
+Refused: TypeAlias = Callable[[ToolCall, ArgumentRejected], str]
+"""The text for a call whose argument the tool itself refused; the default does not know which attempt it was."""
+
 MAX_TEXT: Final = 32_000
 """Characters of a result: about 8,000 tokens, which a conversation can bear a few times over."""
 
@@ -70,11 +73,11 @@ def told_value(name: str, value: Any) -> Told:
     return Told(CallState.OK, printable(text) if text.strip() else NO_OUTPUT, None, named)
 
 
-def told_error(call: ToolCall, error: BaseException) -> Told:
+def told_error(call: ToolCall, error: BaseException, refused: Refused | None = None) -> Told:
     """The text of what a tool raised (B12). Errors of this library are written for the reader, and stay as they are."""
     if isinstance(error, ArgumentRejected):
         own = type(error).__str__ is not ArgumentRejected.__str__
-        text = _words(error) if own else observation(Judge(()).refused(call, error))
+        text = _words(error) if own else (refused or _refused)(call, error)
         return Told(CallState.REJECTED, printable(text), "model")
     if isinstance(error, StreamparseError) and (words := _words(error)):
         return Told(CallState.ERROR, printable(words), "tool")
@@ -82,6 +85,10 @@ def told_error(call: ToolCall, error: BaseException) -> Told:
         inner = "; ".join(f"{type(each).__name__}: {_words(each)}" for each in error.exceptions)
         return Told(CallState.ERROR, failure(call.name, f"{_words(error)}: {inner}"), "tool")
     return Told(CallState.ERROR, failure(call.name, error), "tool")
+
+
+def _refused(call: ToolCall, error: ArgumentRejected) -> str:
+    return observation(Judge(()).refused(call, error))
 
 
 def _words(error: BaseException) -> str:

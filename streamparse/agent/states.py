@@ -3,9 +3,9 @@
 ::
 
     proposed ──▶ rejected        the arguments are wrong: the model's fault, nothing ran
-             ──▶ not_executed    it never ran for another reason: cut, refused by a policy, a repetition
+             ──▶ not_executed    it never ran for another reason: cut, refused by a policy, in doubt
              ──▶ cancelled       nobody wants it any more; it had not begun
-             ──▶ running ──▶ ok
+             ──▶ running ──▶ ok           also a write that was done already, with its receipt (B13)
                          ──▶ error        the tool says so
                          ──▶ rejected     the tool refused the arguments
                          ──▶ timeout      stopped, and known to be over

@@ -28,12 +28,14 @@ from streamparse.commands.wording import (
     error_lines,
     one_line,
     path_words,
+    rejection_words,
     size_words,
     value_words,
     visible,
 )
 from streamparse.events import (
     ArgumentDelta,
+    ArgumentRejected,
     ArgumentValue,
     Deviated,
     Ended,
@@ -89,6 +91,12 @@ class TextLog:
         self._lines("demo" if good else "error", [one_line(words)])
         self._out.flush()
 
+    def block(self, label: str, lines: Iterable[str]) -> None:
+        """Lines that are no event."""
+        self._end_prose()
+        self._lines(label, map(visible, lines))
+        self._out.flush()
+
     def _show(self, event: Event) -> None:
         match event:
             case Text(text):
@@ -107,6 +115,8 @@ class TextLog:
                 self._lines(f"call {index}", [one_line(f"{name} ({identity})")])
             case ArgumentValue(index, path, value):
                 self._value(index, path, value)
+            case ArgumentRejected(index):
+                self._lines(f"call {index}", [f"rejected: {rejection_words(event)}"])
             case ToolCallFinished(index, call):
                 self._lines(f"call {index}", ["sealed" if call.trusted else "sealed, not trusted"])
             case ToolCallFailed(index, _, error):

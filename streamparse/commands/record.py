@@ -53,7 +53,7 @@ def record(options: Options) -> bool:
     Raises ``UsageError`` for wrong use, and ``ConnectError`` when there was no response; then no file is written.
     """
     redact = _redaction(options.redact)
-    headers = _headers(options)
+    headers = request_headers(options.url, options.headers, options.key_env)
     data = sys.stdin.buffer.read() if options.request == "-" else read_whole(options.request)
     request = _json(data, options.request)
     sink = open_sink(options.form or default_format(sys.stdout), sys.stdout)
@@ -70,7 +70,7 @@ def record(options: Options) -> bool:
                 status=response.status_code,
                 media_type=response.headers.get("content-type", ""),
             ),
-            secrets=_secrets(options.url, headers),
+            secrets=secrets_of(options.url, headers),
             redact=redact,
         )
         with _open(options.out) as write, sink:
@@ -134,19 +134,20 @@ def _json(data: bytes, name: str) -> Any:
         raise UsageError(f"--request {name}: expected JSON: {error}") from None
 
 
-def _headers(options: Options) -> dict[str, str]:
-    """The headers to send. Those that are given come before those that are made."""
+def request_headers(url: str, lines: Sequence[str], key_env: str | None, wire: Wire | None = None) -> dict[str, str]:
+    """The headers to send. Those that are given, as lines, come before those that are made. ``wire`` None is told by
+    the address. Raises ``UsageError``."""
     headers = {"content-type": "application/json", "accept": "text/event-stream, application/json"}
     headers["accept-encoding"] = "identity"  # so that pieces are what the server wrote
-    wire = wire_of_url(options.url)
+    wire = wire or wire_of_url(url)
     if wire is Wire.MESSAGES:
         headers["anthropic-version"] = "2023-06-01"
-    if options.key_env is not None:
-        key = os.environ.get(options.key_env, "").strip()
+    if key_env is not None:
+        key = os.environ.get(key_env, "").strip()
         if not key:
-            raise UsageError(f"--key-env {options.key_env}: expected a key in this environment variable")
+            raise UsageError(f"--key-env {key_env}: expected a key in this environment variable")
         headers |= {"x-api-key": key} if wire is Wire.MESSAGES else {"authorization": f"Bearer {key}"}
-    for line in options.headers:
+    for line in lines:
         name, colon, value = line.partition(":")
         if not colon or not re.fullmatch(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+", name) or not _is_field(value):
             raise UsageError("--header: expected 'NAME: VALUE' in printable characters")  # not quoted: it may be a key
@@ -158,7 +159,7 @@ def _is_field(value: str) -> bool:
     return value.strip().isascii() and value.strip().isprintable()
 
 
-def _secrets(url: str, headers: dict[str, str]) -> Iterator[str]:
+def secrets_of(url: str, headers: dict[str, str]) -> Iterator[str]:
     """All that was sent and is a secret: values of headers, also without their scheme; a password or key in the URL."""
     for name, value in headers.items():
         if name not in _PUBLIC and value:

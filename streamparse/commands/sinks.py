@@ -39,6 +39,9 @@ class View(Sink, Protocol):
     def remark(self, words: str, good: bool) -> None:
         """A word about what came."""
 
+    def block(self, label: str, lines: Iterable[str]) -> None:
+        """Lines that are no event: ``"diff"``, in the unified form; ``"error"``; anything else."""
+
 
 class JsonLines:
     """One event a line, as ``streamparse.events.dumps`` writes it, flushed after each ``show``."""

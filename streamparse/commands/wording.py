@@ -12,6 +12,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 from streamparse.events import (
+    ArgumentRejected,
     Deviated,
     Deviation,
     Ended,
@@ -103,6 +104,15 @@ def deviation_words(deviation: Deviation) -> str:
     if deviation.detail:
         words += f": {json.dumps(deviation.detail, ensure_ascii=False)}"
     return one_line(words)
+
+
+def rejection_words(rejected: ArgumentRejected) -> str:
+    """One line about what cannot fit the tool's schema any more."""
+    issue = rejected.issue
+    where = path_words(rejected.path) if rejected.path else "the call"
+    found = f", found {issue.found} {issue.value}".rstrip() if issue.found else ""
+    allowed = f"; allowed: {', '.join(issue.allowed)}{f' and {issue.more:,} more' if issue.more else ''}"
+    return one_line(f"{where}: {issue.code.value}{found}{allowed if issue.allowed else ''}")
 
 
 @dataclass

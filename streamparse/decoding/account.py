@@ -12,6 +12,7 @@ from typing import Any
 from streamparse.decoding.outcome import Outcome
 from streamparse.events import (
     ArgumentDelta,
+    ArgumentRejected,
     ArgumentValue,
     Deviated,
     Ended,
@@ -67,6 +68,10 @@ class Twins:
         self._running: dict[int, str] = {}
         self._finished: dict[str, list[tuple[int, ToolCall]]] = {}
         self._known: dict[str, dict[str, list[int]]] = {}  # by name and arguments
+
+    def __bool__(self) -> bool:
+        """Whether any call came in the text that may be repeated."""
+        return bool(self._running or self._finished or self._known)
 
     def start(self, index: int, name: str) -> None:
         """A call began in the text."""
@@ -138,6 +143,8 @@ class Road:
                 account.events.append(ArgumentDelta(self.index(index), path, text))
             case ArgumentValue(index, path, value):
                 account.events.append(ArgumentValue(self.index(index), path, value))
+            case ArgumentRejected(index, path, issue):
+                account.events.append(ArgumentRejected(self.index(index), path, issue))
             case ToolCallStarted(index, id_, name):
                 twins.start(self.index(index), name)
                 account.events.append(ToolCallStarted(self.index(index), id_, name))

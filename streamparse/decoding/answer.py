@@ -7,6 +7,8 @@ from collections.abc import Callable
 from msgspec import structs
 
 from streamparse.decoding.calls import OpenCall
+from streamparse.decoding.early import Early
+from streamparse.decoding.early_rules import OBJECT
 from streamparse.decoding.envelope import Envelope
 from streamparse.decoding.fence import Fence
 from streamparse.decoding.payload import Payload, PayloadEvent
@@ -24,6 +26,7 @@ class Answer:
 
     __slots__ = (
         "_call_rules",
+        "_early",
         "_make_id",
         "_tools",
         "assumed",
@@ -42,11 +45,19 @@ class Answer:
         "straying",
     )
 
-    def __init__(self, scanner: Scanner, tools: CompiledTools | None, make_id: IdFactory, limits: Limits) -> None:
+    def __init__(
+        self,
+        scanner: Scanner,
+        tools: CompiledTools | None,
+        make_id: IdFactory,
+        limits: Limits,
+        early: Early | None = None,
+    ) -> None:
         self.scanner = scanner
         self.report = Report(scanner)
         self.limits = limits
         self._tools = tools
+        self._early = early
         self._make_id = make_id
         self.count = 0  # calls that have begun
         self.call: OpenCall | None = None
@@ -151,6 +162,37 @@ class Answer:
             call.tool = self._tools.get(name)
             if call.tool is None:
                 self.report.deviate(call, DeviationCode.UNKNOWN_TOOL, offset=call.offset, detail=name)
+        if self._early is not None and not self.in_reasoning:  # N13: nobody knows yet whether that is a call
+            self._begin_watch(self._early, call)
+
+    def _begin_watch(self, early: Early, call: OpenCall) -> None:
+        """Early verdicts: from here on the arguments are followed. A payload has its own watch."""
+        if not early.knows(call.name):
+            self._reject_name(early, call, call.name)
+        elif self.payload is None:
+            call.watch = early.watch(call.name, call.index)
+            if call.watch is not None:
+                call.watch.open(OBJECT, self.report.events)
+
+    @property
+    def early(self) -> bool:
+        """Whether early verdicts are wanted."""
+        return self._early is not None
+
+    def judge_name(self, call: OpenCall, beginning: str) -> bool:
+        """Early verdicts: the name begins so, and may go on. False if there is nothing more to say of it."""
+        early = self._early
+        if early is None or call.over:
+            return False
+        if early.begins(beginning):
+            return True
+        self._reject_name(early, call, beginning)
+        return False
+
+    def _reject_name(self, early: Early, call: OpenCall, name: str) -> None:
+        if not call.rejected:
+            call.rejected = True
+            self.report.events.append(early.unknown(call.index, name))
 
     def close_call(self) -> None:
         """The closing tag of a call."""
@@ -163,6 +205,8 @@ class Answer:
         self._check_swallowed(call)
         if call.error is None and self.assumed and self.closing:
             self._close_unconfirmed(call)
+        if call.error is None and call.watch is not None:
+            call.watch.shut(call.arguments, self.report.events)
         if call.error is None and self.in_reasoning:
             self.provisional.append(call)
         else:
@@ -226,7 +270,8 @@ class Answer:
 
     def open_payload(self, call: OpenCall, repair: int) -> Payload:
         """The opening tag of such a call."""
-        self.payload = Payload(call.index, self.scanner.reached, repair, self.limits)
+        early = None if self.in_reasoning else self._early
+        self.payload = Payload(call.index, self.scanner.reached, repair, self.limits, early)
         call.snapshot = self.payload.snapshot
         call.keep_raw(self.payload.raw)
         self._call_rules = self.scanner.state.open

@@ -187,6 +187,8 @@ class JsonDecoder(Outside):
             else:
                 pos = read(self, text, pos, out)
                 place = self._place
+        if self.watch is not None and self.watch.checked:
+            self.watch.grow(out)
         return out
 
     def _overflow(self, text: str, left: int) -> list[JsonEvent]:
@@ -236,16 +238,18 @@ class JsonDecoder(Outside):
         return jsontext.skip_space(text, pos)
 
     def _open_object(self, text: str, pos: int, out: Out) -> int:
-        return self._open({}, _FIRST_KEY, _AFTER_MEMBER, pos)
+        return self._open({}, _FIRST_KEY, _AFTER_MEMBER, pos, out)
 
     def _open_array(self, text: str, pos: int, out: Out) -> int:
-        return self._open([], _FIRST_ITEM, _AFTER_ITEM, pos)
+        return self._open([], _FIRST_ITEM, _AFTER_ITEM, pos, out)
 
-    def _end_key(self, key: str, pos: int) -> int:
+    def _end_key(self, key: str, pos: int, out: Out) -> int:
         self._member = self._path + (key,)  # noqa: RUF005  # 20 ns less
         if key in self._container:
             reason = f"the key {_short(key)} was given before"
             return self._fail(ErrorCode.DUPLICATE_KEY, reason, pos, path=self._member)
+        if self.watch is not None:
+            self.watch.key(key, out)
         self._key = key
         self._place = _COLON
         return pos + 1
@@ -321,7 +325,7 @@ class JsonDecoder(Outside):
     def _open_tuple(self, text: str, pos: int, out: Out) -> int:
         if not self._repaired(repairs.TUPLE, pos, self._here(), out):
             return self._reject(text, pos, out)
-        return self._open([], _FIRST_IN_TUPLE, _AFTER_IN_TUPLE, pos)
+        return self._open([], _FIRST_IN_TUPLE, _AFTER_IN_TUPLE, pos, out)
 
     def _comma_in_tuple(self, text: str, pos: int, out: Out) -> int:
         self._place = _IN_TUPLE

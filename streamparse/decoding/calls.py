@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from streamparse.decoding.early_watch import Watch
 from streamparse.decoding.envelope import Stray
 from streamparse.decoding.pieces import Pieces
 from streamparse.decoding.readers import Reader
@@ -44,6 +45,7 @@ class OpenCall:
         "over",
         "parameters",
         "reader",
+        "rejected",
         "room",
         "snapshot",
         "started",
@@ -52,6 +54,7 @@ class OpenCall:
         "tool",
         "trusted",
         "verbatim",
+        "watch",
     )
 
     def __init__(self, index: int, offset: int, room: int) -> None:
@@ -74,6 +77,8 @@ class OpenCall:
         self.verbatim: str | None = None
         self.snapshot: Callable[[], dict[str, Any]] | None = None  # of a call that is one JSON object
         self.stray = Stray()
+        self.watch: Watch | None = None  # of its arguments, for early verdicts
+        self.rejected = False  # its name was
         self._raw: list[str | Pieces] = []
         self._raw_room = room  # of what is no value: tags, white space, stray text
 

@@ -47,7 +47,8 @@ class ChatDecoder(EndpointDecoder[Assembly]):
       (``other_choice``). For several, make one decoder each and feed every chunk to all; ``wire.read`` makes a struct
       of a chunk once for all of them. ``choices`` are the indexes seen so far.
     * ``cumulative``: which of ``"content"`` and ``"reasoning"`` hold all text so far instead of what is new (C1).
-    * ``repair``, ``id_factory``, ``limits``: as for ``NativeDecoder``; ids are made for calls that come without one.
+    * ``repair``, ``early``, ``id_factory``, ``limits``: as for ``NativeDecoder``; ids are made for calls that come
+      without one.
 
     Raises ``UnknownDialectError``, ``GrammarError``, ``ToolDefinitionError`` or ``UsageError`` when made; ``feed`` and
     ``close`` raise only ``ClosedError``, after ``close``.
@@ -64,11 +65,12 @@ class ChatDecoder(EndpointDecoder[Assembly]):
         choice: int | None = None,
         cumulative: Collection[str] = (),
         repair: int = 1,
+        early: bool = False,
         id_factory: Callable[[int], str] = default_id,
         limits: Limits = DEFAULT_LIMITS,
     ) -> None:
         _check(cumulative)
-        super().__init__(Assembly, tools, dialect, start, repair, id_factory, limits)
+        super().__init__(Assembly, tools, dialect, start, repair, early, id_factory, limits)
         self._choice = choice
         self._known: int | None = None  # the choice that is read, once the stream has shown one
         self._selected = choice is not None

@@ -17,6 +17,7 @@ from collections.abc import Callable, Iterable
 from typing import Any, Generic, TypeVar
 
 from streamparse.decoding.account import Account
+from streamparse.decoding.early import early_tools
 from streamparse.decoding.embedded import Embedded, Start, dialect_of
 from streamparse.decoding.lenient import UnreadableError
 from streamparse.decoding.native import NativeDecoder, default_id
@@ -49,13 +50,17 @@ class EndpointDecoder(Generic[_R]):
         dialect: str | None,
         start: Start,
         repair: int,
+        early: bool,
         id_factory: Callable[[int], str],
         limits: Limits,
     ) -> None:
         compiled = None if tools is None else compile_tools(tools)
+        judging = early_tools(compiled, early)
 
         def make(name: str, first: Start, make_id: Callable[[int], str]) -> NativeDecoder:
-            return NativeDecoder(name, tools=compiled, start=first, repair=repair, id_factory=make_id, limits=limits)
+            return NativeDecoder(
+                name, tools=compiled, start=first, repair=repair, early=early, id_factory=make_id, limits=limits
+            )
 
         self._auto = dialect == "auto"
         named = None if self._auto else dialect
@@ -63,7 +68,7 @@ class EndpointDecoder(Generic[_R]):
             make(named, start, default_id)  # an unknown name is the caller's fault, and they are told here
         _check(start, repair)
         self._account = Account(id_factory)
-        self._roster = roster(self._account, Settings(compiled, repair, limits))
+        self._roster = roster(self._account, Settings(compiled, repair, limits, judging))
         self._embedded = Embedded(self._account, make, named, start)
         self._finish: str | None = None
         self._usage: dict[str, Any] | None = None
@@ -149,7 +154,7 @@ class EndpointDecoder(Generic[_R]):
         """C5: the first finish reason counts."""
         self._finish = self._finish or reason
         if self._finish is not None and self._finish not in BROKEN:
-            self._roster.seal_complete(judged(self._finish))
+            self._roster.reason_given(judged(self._finish) or self._finish)
 
     def _take_done(self) -> None:
         """The wire's last word: calls that are not complete fail now."""

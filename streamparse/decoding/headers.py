@@ -20,6 +20,8 @@ _ATTRIBUTE = re.compile(
 
 
 _QUOTE = re.compile("[\"']")
+_ATTRIBUTE_BEGINS = re.compile(r"""\s*name\s*=\s*["']?(?P<name>[^\s"'>]*)""")
+_BARE_BEGINS = re.compile(r"""\s*(?P<name>[^\s"'>]*)""")
 
 
 Header: TypeAlias = tuple[str, tuple[str, ...]]
@@ -47,6 +49,12 @@ def read_header(text: str, attributes: bool) -> Header:
             name = _value(found)
         else:
             extra.append(found["key"])
+
+
+def name_so_far(text: str, attributes: bool) -> str:
+    """The beginning of the name in a header that is being read, as far as it is certain; more of it may follow."""
+    found = (_ATTRIBUTE_BEGINS if attributes else _BARE_BEGINS).match(text)
+    return found["name"] if found else ""
 
 
 def _value(found: re.Match[str]) -> str:

@@ -16,6 +16,7 @@ from typing import Final, Literal, NamedTuple
 
 from streamparse.decoding import jsontext
 from streamparse.decoding import repair as repairs
+from streamparse.decoding.early_rules import STRING, kind_of
 from streamparse.decoding.jsontext import LITERALS, PYTHON_LITERALS, shown
 from streamparse.decoding.tree import Out, Place
 from streamparse.decoding.words import Words
@@ -99,6 +100,8 @@ class Loose(Words):
             return self._place.other(self, text, pos, out)
         if reading == "value":
             self._member = path
+            if self.watch is not None:
+                self.watch.begin(STRING, out)
         self._begin(reading, pos)
         return self._enter(quotes, text, pos + 1, out)
 
@@ -230,13 +233,15 @@ class Loose(Words):
         if key in _NO_KEYS:
             return self._fail(ErrorCode.INVALID_JSON, f"{key} is a value, and no key", end - 1, start=start)
         self._repaired(repairs.UNQUOTED_KEY, start, self._path, out)
-        return self._end_key(key, end - 1)
+        return self._end_key(key, end - 1, out)
 
     def _python_literal(self, text: str, pos: int, out: Out) -> int:
         if not repairs.allows(self._repair, repairs.PYTHON_LITERAL):
             return self._reject(text, pos, out)
         word, value = PYTHON_LITERALS[text[pos]]
+        if self.watch is not None:
+            self.watch.begin(kind_of(value), out)
         if not text.startswith(word, pos):
-            return self._part_of(word, text, pos)
+            return self._part_of(word, value, text, pos, out)
         self._repaired(repairs.PYTHON_LITERAL, pos, self._here(), out)
         return self._put(value, pos, pos + len(word), out)

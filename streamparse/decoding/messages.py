@@ -66,7 +66,8 @@ class MessagesDecoder(EndpointDecoder[BlockCalls]):
     * ``dialect``: native text inside text and thinking (C9). ``"auto"`` decodes it when ``message_start`` names a
       MiniMax M2 model, a dialect's name always, ``None`` never.
     * ``start``: ``"reasoning"`` when text begins inside the reasoning, whose opening tag stood in the prompt (N1).
-    * ``repair``, ``id_factory``, ``limits``: as for ``NativeDecoder``; ids are made for calls that come without one.
+    * ``repair``, ``early``, ``id_factory``, ``limits``: as for ``NativeDecoder``; ids are made for calls that come
+      without one.
 
     Raises ``UnknownDialectError``, ``GrammarError``, ``ToolDefinitionError`` or ``UsageError`` when made; ``feed`` and
     ``close`` raise only ``ClosedError``, after ``close``.
@@ -81,10 +82,11 @@ class MessagesDecoder(EndpointDecoder[BlockCalls]):
         dialect: str | None = "auto",
         start: Literal["text", "reasoning"] = "text",
         repair: int = 1,
+        early: bool = False,
         id_factory: Callable[[int], str] = default_id,
         limits: Limits = DEFAULT_LIMITS,
     ) -> None:
-        super().__init__(BlockCalls, tools, dialect, start, repair, id_factory, limits)
+        super().__init__(BlockCalls, tools, dialect, start, repair, early, id_factory, limits)
         self._last = -1  # the index of the block that started last
         self._saw_block = False
 

@@ -124,6 +124,7 @@ class Outside(Loose):
             return self._reject_root(text, pos, out) if text[pos] == '"' else self._reject(text, pos, out)
         self._mark = start = self._base() + pos
         self._inner = self._reader_in_string(self.offset + start + 1)
+        self._inner.watch, self.watch = self.watch, None
         self._begin("value", pos)
         return self._enter(QUOTES[text[pos]], text, pos + 1, out)
 

@@ -11,9 +11,21 @@ from msgspec import structs
 from streamparse.decoding.answer import Answer
 from streamparse.decoding.arguments import JsonDecoder
 from streamparse.decoding.calls import OpenCall, declared_type
+from streamparse.decoding.early_rules import STRING
+from streamparse.decoding.early_text import LOOKED_AT, late_fault
+from streamparse.decoding.early_watch import Watch
 from streamparse.decoding.guards import ValueGuard
-from streamparse.decoding.headers import ATTRIBUTE_KINDS, HeaderGuard, read_header
-from streamparse.decoding.readers import OpenReader, Place, Reader, reader_for
+from streamparse.decoding.headers import ATTRIBUTE_KINDS, HeaderGuard, name_so_far, read_header
+from streamparse.decoding.readers import (
+    JsonReader,
+    LateReader,
+    OpenReader,
+    Place,
+    Reader,
+    ReaderEvents,
+    TextReader,
+    reader_for,
+)
 from streamparse.decoding.table import Tag
 from streamparse.decoding.values import ANY, ValueType
 from streamparse.events import ArgumentValue, DeviationCode, ErrorCode
@@ -29,9 +41,12 @@ class Parameters:
     __slots__ = (
         "_answer",
         "_attributes",
+        "_early",
         "_header_guard",
         "_header_offset",
         "_header_room",
+        "_late",
+        "_naming",
         "_open_rules",
         "_quotes",
         "_repair",
@@ -55,6 +70,9 @@ class Parameters:
         self.guard: ValueGuard | None = None  # of the value that is open
         self._type: ValueType = ANY
         self._open_rules: tuple[str, ...] = ()
+        self._early = answer.early
+        self._naming = False  # the name of a tool is being read, and judged
+        self._late = ""  # the first characters of a value that is decided when it is closed
         self.repeated = False  # the open value belongs to a parameter that the call already has (N14)
 
     def abandon(self) -> None:
@@ -71,6 +89,8 @@ class Parameters:
         self._header_offset = scanner.offset
         self._header_room = limit
         self._header_guard = None
+        call = self._answer.call
+        self._naming = self._early and call is not None and not call.started and not self._answer.in_reasoning
         if scanner.plan.opaque in ATTRIBUTE_KINDS:
             self._attributes.begin()
             scanner.guard = self._header_guard = self._attributes
@@ -86,6 +106,10 @@ class Parameters:
             header.append(kept)
             if self._header_guard is not None:
                 self._header_guard.see(kept)
+            if self._naming:
+                self._naming = self._answer.judge_name(
+                    call, name_so_far("".join(header), self._header_guard is not None)
+                )
         if len(kept) < len(text) and not call.over:
             what = "parameter name" if call.started else "tool name"
             reason = f"a {what} of more than {self._answer.limits.name} characters"
@@ -129,6 +153,9 @@ class Parameters:
             answer.exceed(call, f"more than {answer.limits.parameters} parameters", answer.report.here)
             return
         call.key = key
+        self._late = ""
+        if call.watch is not None and not self.repeated:
+            call.watch.key(key, answer.report.events)
         self._type = type_
         self._open_rules = answer.scanner.state.open
 
@@ -138,6 +165,8 @@ class Parameters:
             answer, key = self._answer, call.key or ""
             place = Place(call.index, key, answer.report.here, self._repair, answer.limits, self._strip)
             call.reader = reader_for(self._type, place)
+            if isinstance(call.reader, JsonReader) and not self.repeated:
+                call.reader.watch = call.watch
             call.keep_raw(call.reader.pieces)
         return call.reader
 
@@ -160,12 +189,58 @@ class Parameters:
         found = reader.feed(kept)
         if reader.json is not None:
             guard.watch_json(reader.json)
+        if call.watch is not None and not self.repeated:
+            found = self._followed(call.watch, reader, found, kept)
         if call.started and not self.repeated:
             self._answer.report.events += found
         if len(kept) < len(text):
             reason = f"arguments of more than {self._answer.limits.arguments} characters"
             self._answer.exceed(call, reason, self._answer.report.here + len(kept))
             guard.watch_json(None)
+
+    # Early verdicts
+
+    def _followed(self, watch: Watch, reader: Reader, found: ReaderEvents, text: str) -> ReaderEvents:
+        """The events of more text, with what can be said against the value."""
+        if isinstance(reader, TextReader) or (isinstance(reader, OpenReader) and reader.text):
+            events: ReaderEvents = []
+            watch.begin(STRING, events)
+            if not (events or watch.checked):
+                return found
+            watch.mark = len(events)
+            events += found
+            if watch.checked:
+                watch.grow(events)
+            return events
+        if isinstance(reader, LateReader) or (isinstance(reader, JsonReader) and reader.late):
+            self._look_ahead(watch, text, found)
+        return found
+
+    def _look_ahead(self, watch: Watch, text: str, out: ReaderEvents) -> None:
+        """More of a text that is decided when it is closed: whether anything is left that it can become."""
+        shape, before = watch.awaited, len(self._late)
+        if shape is None or before >= LOOKED_AT or not text:
+            return
+        self._late = late = (self._late + text)[:LOOKED_AT]
+        if late_fault(shape, self._type.types, late, strip=self._strip) is None:
+            return
+        for size in range(before + 1, len(late) + 1):
+            found = late_fault(shape, self._type.types, late[:size], strip=self._strip)
+            if found is not None:
+                watch.reject_late(*found, late[:size], out)
+                return
+
+    def _followed_to_end(self, watch: Watch, reader: Reader, events: ReaderEvents, value: Any) -> ReaderEvents:
+        """The last events of a value, and what can be said against it as a whole."""
+        if reader.json is not None:
+            return events
+        if events:  # the characters of a text that could have been JSON
+            events = self._followed(watch, reader, events, "")
+        if isinstance(value, dict | list):
+            watch.whole(value, events)
+        else:
+            watch.complete(value, events)
+        return events
 
     def close_value(self) -> None:
         """The closing tag of a parameter."""
@@ -178,7 +253,8 @@ class Parameters:
         value = outcome.value
         call.reader = call.key = None
         if call.started and not self.repeated:
-            report.events += outcome.events
+            last = outcome.events
+            report.events += last if call.watch is None else self._followed_to_end(call.watch, reader, last, value)
         self._judge_json(call, reader.json)
         if isinstance(value, str):
             self._check_string(call, key, value, guard, doubtful)
@@ -208,6 +284,7 @@ class Parameters:
             for deviation in json.deviations:
                 call.note(deviation)
         if json.error is not None:
+            call.watch = None
             call.blame(structs.replace(json.error, open=self._open_rules))
 
     def _check_string(self, call: OpenCall, key: str, value: str, guard: ValueGuard, doubtful: bool) -> None:

@@ -12,11 +12,21 @@ from msgspec import structs
 
 from streamparse.decoding import repair as repairs
 from streamparse.decoding.arguments import JsonDecoder, reader_in_string
+from streamparse.decoding.early import Early
 from streamparse.decoding.pieces import Pieces
-from streamparse.events import ArgumentDelta, ArgumentValue, Deviated, Deviation, ErrorCode, ErrorDetail, Path
+from streamparse.events import (
+    ArgumentDelta,
+    ArgumentRejected,
+    ArgumentValue,
+    Deviated,
+    Deviation,
+    ErrorCode,
+    ErrorDetail,
+    Path,
+)
 from streamparse.limits import Limits
 
-PayloadEvent = ArgumentDelta | ArgumentValue | Deviated
+PayloadEvent = ArgumentDelta | ArgumentValue | ArgumentRejected | Deviated
 
 NAME = "name"
 ARGUMENTS = "arguments"
@@ -28,7 +38,7 @@ class Payload:
 
     __slots__ = ("_growing", "_index", "_inner", "_offset", "_waiting", "name", "raw", "reader")
 
-    def __init__(self, index: int, offset: int, repair: int, limits: Limits) -> None:
+    def __init__(self, index: int, offset: int, repair: int, limits: Limits, early: Early | None = None) -> None:
         self._index = index
         self._offset = offset
         self._waiting: list[PayloadEvent] = []
@@ -36,6 +46,7 @@ class Payload:
         self.raw = Pieces()
         self.name = ""
         self.reader = JsonDecoder(index=index, offset=offset, repair=repair, limits=limits)
+        self.reader.watch = None if early is None else early.watch_payload(index, NAME, ARGUMENTS)
         self._inner: JsonDecoder | None = None  # reads the string that the arguments are
         if repairs.allows(repair, repairs.JSON_IN_STRING):
             self._inner = reader_in_string(index, (), offset, repair, "object", limits)
@@ -63,9 +74,12 @@ class Payload:
         ready, self._waiting = self._waiting, []
         return ready
 
-    def _of_arguments(self, event: ArgumentDelta | ArgumentValue) -> None:
+    def _of_arguments(self, event: ArgumentDelta | ArgumentValue | ArgumentRejected) -> None:
         path: Path = event.path[1:]
-        if not path:
+        if isinstance(event, ArgumentRejected):
+            self._end_growing()
+            self._waiting.append(ArgumentRejected(self._index, path, structs.replace(event.issue, path=path)))
+        elif not path:
             self._of_string(event)
         elif isinstance(event, ArgumentValue):
             self._end_growing()

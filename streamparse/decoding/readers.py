@@ -12,16 +12,17 @@ from typing import Any, Protocol
 import msgspec
 
 from streamparse.decoding.arguments import JsonDecoder
+from streamparse.decoding.early_watch import Watch
 from streamparse.decoding.outside import Root
 from streamparse.decoding.pieces import Pieces
 from streamparse.decoding.repair import Tier
 from streamparse.decoding.values import JSON_SPACE, Mode, ValueType
-from streamparse.events import ArgumentDelta, ArgumentValue, Deviated, DeviationCode, Event, Path
+from streamparse.events import ArgumentDelta, ArgumentRejected, ArgumentValue, Deviated, DeviationCode, Event, Path
 from streamparse.limits import Limits
 
 _CONTAINERS = frozenset({"object", "array"})
 
-ReaderEvent = ArgumentDelta | ArgumentValue | Deviated
+ReaderEvent = ArgumentDelta | ArgumentValue | ArgumentRejected | Deviated
 ReaderEvents = list[ReaderEvent]
 
 
@@ -148,9 +149,10 @@ class JsonReader:
     From tier 2 on the bracket may stand behind text or a quote (J5). Until it comes the value is not JSON, whatever its
     events say: they are kept back, tags in it are no data, and without the bracket it is late (T6)."""
 
-    __slots__ = ("_begun", "_early", "_place", "_seeking", "_stripper", "_type", "json", "pieces")
+    __slots__ = ("_begun", "_early", "_place", "_seeking", "_stripper", "_type", "json", "pieces", "watch")
 
     def __init__(self, type_: ValueType, place: Place) -> None:
+        self.watch: Watch | None = None  # judges the value while it is read as JSON
         self.pieces = Pieces()
         self._type = type_
         self._place = place
@@ -194,6 +196,11 @@ class JsonReader:
         """A container behind another character: only where nothing else is allowed. No array stands behind text."""
         return self._type.types <= _CONTAINERS and ("{" in self._type.containers or first == "(")
 
+    @property
+    def late(self) -> bool:
+        """Whether the value is decided when it is closed, as far as it can be told."""
+        return self.json is None and self._seeking is None
+
     def more_json(self, text: str) -> list[Event]:
         """``feed`` for a value that has begun to be JSON, without a detour."""
         assert self.json is not None
@@ -206,7 +213,7 @@ class JsonReader:
 
     def _decoder(self, root: Root) -> JsonDecoder:
         place = self._place
-        return JsonDecoder(
+        decoder = JsonDecoder(
             index=place.index,
             path=place.path,
             offset=place.offset,
@@ -214,6 +221,8 @@ class JsonReader:
             root=root,
             limits=place.limits,
         )
+        decoder.watch = self.watch
+        return decoder
 
     def close(self) -> Outcome:
         if self.json is None:
@@ -265,6 +274,11 @@ class OpenReader:
             return self._text.feed(raw)
         self._text = TextReader(self._place, self.pieces)  # which hold it already
         return [ArgumentDelta(self._place.index, self._place.path, raw)] if raw else []
+
+    @property
+    def text(self) -> bool:
+        """Whether it is certain that the value is a string."""
+        return self._text is not None
 
     @property
     def in_json_string(self) -> bool:

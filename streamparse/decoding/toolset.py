@@ -101,12 +101,19 @@ _NOTHING = Allowed(frozenset())
 _NULL = Allowed(_TYPES["null"])
 
 
-def declared_tools(tools: Iterable[Any] | None) -> dict[str, dict[str, Allowed]]:
-    """Tool name -> parameter name -> what its schema says. ``None`` is no tools.
+class Declared(NamedTuple):
+    """A tool: parameter name -> what its schema says, and the schema (None where there is none)."""
+
+    parameters: dict[str, Allowed]
+    schema: Any
+
+
+def declared_tools(tools: Iterable[Any] | None) -> dict[str, Declared]:
+    """The tools by name. ``None`` is no tools.
 
     Raises ``ToolDefinitionError`` for a definition without a name, a repeated name, or a schema that is none.
     """
-    declared: dict[str, dict[str, Allowed]] = {}
+    declared: dict[str, Declared] = {}
     for position, tool in enumerate(_listed(tools)):
         name, schema = _definition(tool, f"tools[{position}]")
         if name in declared:
@@ -114,7 +121,8 @@ def declared_tools(tools: Iterable[Any] | None) -> dict[str, dict[str, Allowed]]
             raise ToolDefinitionError(
                 f"tools[{position}] repeats the name {name!r} of tools[{first}]: rename one or leave one out"
             )
-        declared[name] = {} if schema is None else _SchemaReader(schema, f"tools[{position}] {name!r}").parameters()
+        reader = None if schema is None else _SchemaReader(schema, f"tools[{position}] {name!r}")
+        declared[name] = Declared(reader.parameters() if reader else {}, schema)
     return declared
 
 
@@ -256,7 +264,7 @@ class _SchemaReader:
         if not isinstance(ref, str):
             self._refuse(place, "a string")
         if ref not in place.refs:
-            yield _Place(_resolve(self._root, ref), ref, place.refs | {ref}, place.depth)
+            yield _Place(resolve(self._root, ref), ref, place.refs | {ref}, place.depth)
 
     def _branches(self, place: _Place) -> Iterator[_Place]:
         return map(place.inner, range(len(self._list(place, "a list of schemas"))))
@@ -311,7 +319,7 @@ def _inferred(schema: Mapping[str, Any]) -> Allowed:
     return Allowed(types) if types else ANYTHING
 
 
-def _resolve(root: Any, ref: str) -> Any:
+def resolve(root: Any, ref: str) -> Any:
     """What the JSON pointer ``ref`` (``#/$defs/Limit``) points to; ``True``, any schema, if that is no schema."""
     if not ref.startswith("#") or ref[1:2] not in ("", "/"):
         return True

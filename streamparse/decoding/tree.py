@@ -15,12 +15,23 @@ from sys import maxsize
 from typing import Any, Final, TypeAlias
 
 from streamparse.decoding import repair as repairs
+from streamparse.decoding.early_rules import ARRAY, OBJECT
+from streamparse.decoding.early_watch import Watch
 from streamparse.decoding.history import FAILED, History
 from streamparse.decoding.jsontext import FOREIGN, printable, shown
-from streamparse.events import ArgumentDelta, ArgumentValue, Deviated, Deviation, ErrorCode, ErrorDetail, Path
+from streamparse.events import (
+    ArgumentDelta,
+    ArgumentRejected,
+    ArgumentValue,
+    Deviated,
+    Deviation,
+    ErrorCode,
+    ErrorDetail,
+    Path,
+)
 from streamparse.limits import Limits
 
-JsonEvent: TypeAlias = ArgumentDelta | ArgumentValue | Deviated
+JsonEvent: TypeAlias = ArgumentDelta | ArgumentValue | ArgumentRejected | Deviated
 """What a ``JsonDecoder`` says."""
 
 Out: TypeAlias = list[JsonEvent]
@@ -80,6 +91,7 @@ class Tree(History):
         "path",
         "spans",
         "start",
+        "watch",
     )
 
     def __init__(
@@ -102,6 +114,8 @@ class Tree(History):
         """Where the root value starts in the input, once it has."""
         self.end: int | None = None
         """Where the root value ends, once it is complete."""
+        self.watch: Watch | None = None
+        """What judges the value while it is read; it is told of all that begins and ends."""
         self._place = place  # what may stand here
         self._after = after  # and behind the value that is awaited or read
         self._depth = limits.depth
@@ -116,12 +130,14 @@ class Tree(History):
 
     # Values -----------------------------------------------------------------------------------------------------------
 
-    def _open(self, container: Any, first: Place, after: Place, pos: int) -> int:
+    def _open(self, container: Any, first: Place, after: Place, pos: int, out: Out) -> int:
         """A container begins at ``pos``; then comes ``first``, and behind each of its members ``after``."""
         stack, parent = self._stack, self._container
         if len(stack) >= self._depth:
             reason = f"nesting deeper than {self._depth} levels, the greatest depth (limits.depth)"
             return self._fail(ErrorCode.LIMIT_EXCEEDED, reason, pos)
+        if self.watch is not None:
+            self.watch.open(OBJECT if type(container) is dict else ARRAY, out)
         if type(parent) is dict:
             parent[self._key] = container
             self._path = self._member
@@ -139,6 +155,8 @@ class Tree(History):
 
     def _shut(self, text: str, pos: int, out: Out) -> int:
         container, path = self._container, self._path
+        if self.watch is not None:
+            self.watch.shut(container, out)
         parent, self._after = self._stack.pop()
         self._container, self._place = parent, self._after
         pos += 1
@@ -154,6 +172,10 @@ class Tree(History):
         """A string, number or literal is complete. It began at ``start``, counted from the chunk that is read."""
         container = self._container
         self._place = self._after
+        if (watch := self.watch) is not None:
+            if watch.checked:
+                watch.grow(out)
+            watch.complete(value, out)
         if type(container) is list:
             out.append(ArgumentValue(self.index, self._path + (len(container),), value))  # noqa: RUF005  # 20 ns less
             container.append(value)

@@ -123,10 +123,11 @@ class ValueType:
 
 @dataclass(frozen=True, slots=True)
 class ToolTypes:
-    """A declared tool: the type of each of its parameters."""
+    """A declared tool: the type of each of its parameters, and the schema that says so (None where there is none)."""
 
     name: str
     parameters: Mapping[str, ValueType]
+    schema: Any = field(default=None, repr=False, compare=False)
 
     def type_of(self, key: str) -> ValueType | None:
         """The type of a parameter; ``None`` if the tool does not declare it."""
@@ -135,6 +136,9 @@ class ToolTypes:
 
 class CompiledTools(dict[str, ToolTypes]):
     """The declared tools by name, ready for use: compile them once, and give them to every decoder."""
+
+    early: Any = None
+    """What early verdicts compiled of them, once somebody asked (``decoding.early``)."""
 
 
 def compile_tools(tools: Iterable[Any] | None) -> CompiledTools:
@@ -145,8 +149,8 @@ def compile_tools(tools: Iterable[Any] | None) -> CompiledTools:
     if isinstance(tools, CompiledTools):
         return tools
     return CompiledTools(
-        (name, ToolTypes(name, {key: value_type(allowed) for key, allowed in parameters.items()}))
-        for name, parameters in declared_tools(tools).items()
+        (name, ToolTypes(name, {key: value_type(each) for key, each in declared.parameters.items()}, declared.schema))
+        for name, declared in declared_tools(tools).items()
     )
 
 

@@ -16,6 +16,7 @@ import msgspec
 from streamparse.decoding.account import Account
 from streamparse.decoding.arguments import JsonDecoder
 from streamparse.decoding.calls import UNTRUSTED
+from streamparse.decoding.early import Early
 from streamparse.decoding.pieces import Pieces
 from streamparse.decoding.repair import UNTRUSTED as UNTRUSTED_TIER
 from streamparse.decoding.values import CompiledTools
@@ -53,6 +54,7 @@ class Settings(msgspec.Struct, frozen=True):
     tools: CompiledTools | None
     repair: int
     limits: Limits
+    early: Early | None = None
 
 
 class WireCall:
@@ -158,6 +160,16 @@ class WireCall:
             self.deviate(DeviationCode.CONFLICTING_NAME, name)
         else:
             self.name = self._joined(name)[: self._settings.limits.name + 1]
+        self._judge_name()
+
+    def _judge_name(self) -> None:
+        """Early verdicts: no declared name begins as this one does. One that may be a repetition (C9) is judged when it
+        starts."""
+        early, name = self._settings.early, self.name.strip()
+        if early is None or self.server or self.started or self.index >= 0 or early.begins(name) or self._account.twins:
+            return
+        self.index = self._account.next_index()
+        self._account.events.append(early.unknown(self.index, name))
 
     def _joined(self, name: str) -> str:
         """The declared names settle whether it is a piece or the whole name."""
@@ -279,7 +291,8 @@ class WireCall:
         """Start for good, and tell what came while the call waited."""
         self.held = False
         account, name, most = self._account, self.name.strip(), self._settings.limits.name
-        index = self.index = account.next_index()
+        judged = self.index >= 0
+        index = self.index = self.index if judged else account.next_index()
         if len(name) > most:
             name = name[:most]
             reason = f"a name of more than {most} characters"
@@ -288,8 +301,16 @@ class WireCall:
         account.events.append(ToolCallStarted(index, self.id, name))
         self._tell_of_start(name, given)
         self._reader = self._new_reader(index)
+        if self._settings.early is not None and not judged and not self.server:
+            self._begin_watch(self._settings.early, name)
         if self._size:
             self._read(self._raw.text())
+
+    def _begin_watch(self, early: Early, name: str) -> None:
+        """Early verdicts: from here on the arguments are followed."""
+        self._reader.watch = early.watch(name, self.index)
+        if self._reader.watch is None:
+            self._account.events.append(early.unknown(self.index, name))
 
     def _tell_of_start(self, name: str, given: str) -> None:
         """What there is to say about the name and the id that was given."""
@@ -322,6 +343,8 @@ class WireCall:
             return
         if not self.started:
             self.release()
+        if empty and self._reader.watch is not None:
+            self._reader.watch.whole({}, self._account.events)
         if not empty:
             self._pass_on(self._reader.close())
             arguments = self._reader.value
@@ -370,7 +393,7 @@ class WireCall:
         if not self.started and self.name.strip():
             self.release()
         elif not self.started:
-            self.index = self._account.next_index()
+            self.index = self._account.next_index() if self.index < 0 else self.index
             self.id = self.id or self._account.make_id(self.index)
             for deviation in self._untold:
                 self._note(deviation)

@@ -16,6 +16,8 @@ from typing import Any, Final, Literal
 
 from streamparse.decoding import jsontext
 from streamparse.decoding import repair as repairs
+from streamparse.decoding.early_rules import NUMBER as A_NUMBER
+from streamparse.decoding.early_rules import STRING, kind_of
 from streamparse.decoding.jsontext import DELIMITERS, FOREIGN, LITERALS, MAX_NUMBER, NUMBER, Phase, shown
 from streamparse.decoding.tree import Out, Place, Read, Tree
 from streamparse.events import ArgumentDelta, ErrorCode, Path
@@ -65,6 +67,8 @@ class Words(Tree):
         container = self._container
         if type(container) is list:
             self._member = self._path + (len(container),)  # noqa: RUF005  # 20 ns less
+        if self.watch is not None:
+            self.watch.begin(STRING, out)
         start = pos + 1
         end = text.find('"', start)
         value = text[start:] if end < 0 else text[start:end]
@@ -87,7 +91,7 @@ class Words(Tree):
             self._begin("key", pos)
             return self._read_body(text, start, out)
         if end >= 0:
-            return self._end_key(key, end)
+            return self._end_key(key, end, out)
         self._begin("key", pos)
         self._pieces.append(key)
         return self._suspend(text)
@@ -117,8 +121,9 @@ class Words(Tree):
             if piece:
                 self._pieces.append(piece)
                 out.append(ArgumentDelta(self.index, self._member, piece))
-            self._growing = self._member
-            self._taken = len(self._recent)
+            if self.watch is None or not self.watch.checked:
+                self._growing = self._member
+                self._taken = len(self._recent)
         else:
             self._pieces.append(piece)
         return self._end_string(end, out) if end < len(text) else end
@@ -148,7 +153,7 @@ class Words(Tree):
     def _suspend(self, text: str) -> int:
         """The chunk ends inside the string."""
         self._inside = self._more
-        if self._reading == "value" and not self._held:
+        if self._reading == "value" and not self._held and (self.watch is None or not self.watch.checked):
             self._growing = self._member
             self._taken = len(self._recent)
         else:
@@ -164,11 +169,11 @@ class Words(Tree):
         self.in_string = False
         reading, self._reading = self._reading, ""
         if reading == "key":
-            return self._end_key(value, pos)
+            return self._end_key(value, pos, out)
         start = self._start - self._base() if len(self._stack) < 2 else 0
         return self._put(value, start, pos + 1, out)
 
-    def _end_key(self, key: str, pos: int) -> int:
+    def _end_key(self, key: str, pos: int, out: Out) -> int:
         """A key is complete; its closing quote stands at ``pos``."""
         raise NotImplementedError
 
@@ -216,6 +221,8 @@ class Words(Tree):
         """The chunk ends inside the number, or behind it."""
         if len(token) > MAX_NUMBER:
             return self._odd_number(text, pos, phase, token, out)
+        if self.watch is not None:
+            self.watch.begin(A_NUMBER, out)
         self._phase, self._token, self._inside = phase, token, Words._more_number
         return pos
 
@@ -253,10 +260,12 @@ class Words(Tree):
         word, value = LITERALS[text[pos]]
         if text.startswith(word, pos):
             return self._put(value, pos, pos + len(word), out)
-        return self._part_of(word, text, pos)
+        return self._part_of(word, value, text, pos, out)
 
-    def _part_of(self, word: str, text: str, pos: int) -> int:
+    def _part_of(self, word: str, value: bool | None, text: str, pos: int, out: Out) -> int:
         """A word that the chunk cuts, or that goes wrong."""
+        if self.watch is not None:
+            self.watch.begin(kind_of(value), out)
         have = text[pos : pos + len(word)]
         if word.startswith(have):
             return self._hold(text, pos)

@@ -1,4 +1,4 @@
-"""Plays the bundled recordings over real HTTP, and says whether they came out as expected.
+"""Plays the bundled recordings over real HTTP, and says whether they came out as expected; then the other ``PARTS``.
 
 A local server on a free loopback port plays each recording as an endpoint would; httpx asks for it, and ``stream``
 decodes the response. No key, no network. On a terminal in the live view, at the speed of life; elsewhere, and in CI, as
@@ -15,6 +15,7 @@ from typing import Any, TextIO
 import httpx
 
 from streamparse.commands.sinks import View, default_format, live_view, text_log
+from streamparse.demo import agent, recovery
 from streamparse.demo.expectation import differences
 from streamparse.events import Event
 from streamparse.server import Recording, Server
@@ -31,6 +32,12 @@ ENDPOINTS = {
 """Where a recording is asked for, so that each wire is seen once. The others come as the model's raw text."""
 
 RAW = "/v1/completions"
+
+PARTS = (
+    (agent.TITLE, agent.LOOK, agent.play_agent),
+    (recovery.TITLE, recovery.LOOK, recovery.play_recovery),
+)
+"""What comes after the recordings: title, what to look at, and what plays it and says whether all was right."""
 
 
 def recordings() -> Iterator[Recording]:
@@ -59,6 +66,9 @@ def play_all(out: TextIO, *, speed: float | None = None, plain: bool = False) ->
             right += play(view, client, recording)
     good = right == len(bundled) > 0
     _view(out, live).remark(f"{right} of {len(bundled)} recordings came out as expected", good)
+    for title, look, play_part in PARTS:
+        _view(out, live).heading(title, look)
+        good = play_part(lambda: _view(out, live), speed) and good
     return good
 
 

@@ -12,6 +12,7 @@ from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 from streamparse.events import Level, Path
+from streamparse.rulewords import BOUNDS, RULE_WORDS, bound_words, type_words
 from streamparse.tools.branches import accepts, meant_branches
 from streamparse.tools.issues import Ignored, Issue, IssueCode
 from streamparse.tools.names import meant, nearest
@@ -31,8 +32,6 @@ _COMPARED = 256
 """Undeclared fields that are compared with the name of a missing one."""
 
 _UNIONS = frozenset({"anyOf", "oneOf"})
-
-Words = Callable[[Any], str]
 
 
 class Explainer:
@@ -76,7 +75,7 @@ class Explainer:
             elif kind in _EACH:
                 yield from _EACH[kind](self, node.follow(error.evaluation_path[:-1]), here, details)
             else:
-                code, words = _CODES.get(kind, (IssueCode.UNFIT, None))
+                code, words = RULE_WORDS.get(kind, (IssueCode.UNFIT, None))
                 yield self._issue(code, here, [words(_limit(details)) if words else _rule(kind)])
 
     def _union(self, parent: Node, keyword: str, path: Path) -> Iterator[Issue]:
@@ -98,7 +97,7 @@ class Explainer:
         values = [each for node in branches for each in node.allowed.members]
         types = {name for node in branches if not node.allowed.members for name in node.allowed.types}
         fits = any(type_word(each) == kind for each in values)
-        words = [*map(shown, self._nearest(values, path)), *_type_words(types)]
+        words = [*map(shown, self._nearest(values, path)), *type_words(types)]
         return self._issue(IssueCode.NOT_IN_ENUM if fits else IssueCode.WRONG_TYPE, path, words, values)
 
     def _enum(self, parent: Node | None, path: Path, details: Mapping[str, Any]) -> Iterator[Issue]:
@@ -144,7 +143,7 @@ class Explainer:
 
     def _bounds(self, parent: Node | None, path: Path, details: Mapping[str, Any]) -> Iterator[Issue]:
         """A number out of range: both ends are told, so that the next guess is not beyond the other one."""
-        yield self._issue(IssueCode.OUT_OF_RANGE, path, [_bound_words(parent.value)] if parent else [])
+        yield self._issue(IssueCode.OUT_OF_RANGE, path, [bound_words(parent.value)] if parent else [])
 
     def _nearest(self, values: list[Any], path: Path) -> list[Any]:
         """A long list as the entries nearest to the value, which come in their own order."""
@@ -182,15 +181,9 @@ def allowed_words(node: Node) -> list[str]:
     members = [shown(each) for part in node.alike() for each in part.allowed.members]
     if members:
         return list(dict.fromkeys(members))
-    bounds = _bound_words(node.value)
-    types = _type_words(node.allowed.types)
+    bounds = bound_words(node.value)
+    types = type_words(node.allowed.types)
     return [f"{name} {bounds}" if bounds and name in ("integer", "number") else name for name in types]
-
-
-def _bound_words(schema: Mapping[str, Any]) -> str:
-    """The bounds of a number: ``at least 1 and at most 10``; empty where there are none."""
-    bounds = [(key, schema[key]) for key in _BOUNDS if type(schema.get(key)) in (int, float)]
-    return " and ".join(_CODES[key][1](value) for key, value in bounds)
 
 
 def order(issue: Issue) -> tuple[Any, ...]:
@@ -227,50 +220,10 @@ def _rule(keyword: str) -> str:
     return f"what '{clip(plain(keyword), VALUE)}' asks for"
 
 
-def _type_words(types: Iterable[str]) -> list[str]:
-    """Types in a fixed order; ``number`` includes ``integer``."""
-    return [name for name in _ORDER if name in types and not (name == "integer" and "number" in types)]
-
-
 def _limit(details: Mapping[str, Any]) -> Any:
     return next((value for key, value in details.items() if key != "name"), "")
 
 
-def _number(words: str) -> Words:
-    return lambda limit: f"{words} {shown(limit)}"
-
-
-def _count(words: str, noun: str) -> Words:
-    return lambda limit: f"{words} {counted(limit, noun)}" if isinstance(limit, int) else f"{words} {noun}s"
-
-
-def _text(words: str) -> Words:
-    return lambda value: f"{words} {clip(plain(str(value)), 2 * VALUE)}"
-
-
-_ORDER = ("string", "integer", "number", "boolean", "array", "object", "null")
-_BOUNDS = ("minimum", "exclusiveMinimum", "maximum", "exclusiveMaximum", "multipleOf")
-_CODES: dict[str, tuple[IssueCode, Words]] = {
-    "minimum": (IssueCode.OUT_OF_RANGE, _number("at least")),
-    "exclusiveMinimum": (IssueCode.OUT_OF_RANGE, _number("more than")),
-    "maximum": (IssueCode.OUT_OF_RANGE, _number("at most")),
-    "exclusiveMaximum": (IssueCode.OUT_OF_RANGE, _number("less than")),
-    "multipleOf": (IssueCode.OUT_OF_RANGE, _number("a multiple of")),
-    "pattern": (IssueCode.PATTERN, _text("text that matches")),
-    "format": (IssueCode.PATTERN, _text("the format")),
-    "maxLength": (IssueCode.TOO_LONG, _count("at most", "character")),
-    "minLength": (IssueCode.TOO_SHORT, _count("at least", "character")),
-    "maxItems": (IssueCode.TOO_MANY, _count("at most", "item")),
-    "minItems": (IssueCode.TOO_FEW, _count("at least", "item")),
-    "maxProperties": (IssueCode.TOO_MANY, _count("at most", "member")),
-    "minProperties": (IssueCode.TOO_FEW, _count("at least", "member")),
-    "uniqueItems": (IssueCode.NOT_UNIQUE, lambda _: "each item only once"),
-    "contains": (IssueCode.UNFIT, lambda _: "at least one item that the schema's 'contains' describes"),
-    "not": (IssueCode.FORBIDDEN, lambda _: "anything but what the schema's 'not' describes"),
-    "falseSchema": (IssueCode.FORBIDDEN, lambda _: "nothing at all"),
-    "additionalItems": (IssueCode.TOO_MANY, lambda _: "no further items"),
-    "unevaluatedItems": (IssueCode.TOO_MANY, lambda _: "no further items"),
-}
 _EACH: dict[str, Callable[[Explainer, Node | None, Path, Mapping[str, Any]], Iterator[Issue]]] = {
     "type": Explainer._type,
     "enum": Explainer._enum,
@@ -279,5 +232,5 @@ _EACH: dict[str, Callable[[Explainer, Node | None, Path, Mapping[str, Any]], Ite
     "additionalProperties": Explainer._extra,
     "unevaluatedProperties": Explainer._extra,
     "propertyNames": Explainer._name,
-    **dict.fromkeys(_BOUNDS, Explainer._bounds),
+    **dict.fromkeys(BOUNDS, Explainer._bounds),
 }

@@ -16,6 +16,7 @@ from typing import Any
 
 from streamparse.errors import UsageError
 from streamparse.events import PartialToolCall, ToolCall, json_text
+from streamparse.tools.canonical import canonical
 from streamparse.tools.issues import Issue, IssueCode, Verdict
 from streamparse.tools.wording import clip, listed, place, plain, quoted
 
@@ -91,12 +92,12 @@ def failure(name: str, error: BaseException | str, *, started: bool = True) -> s
 
 
 def fingerprint(call: ToolCall | PartialToolCall) -> str:
-    """Equal for two calls that ask for the same: name and arguments, whatever the order of keys. A call that could not
-    be read is known by its raw text."""
+    """Equal for two calls that ask for the same: name and arguments (``canonical``). A call that could not be read is
+    known by its raw text."""
     if isinstance(call, PartialToolCall) and call.raw:
         return json_text([call.name, call.raw])
     try:
-        return json_text([call.name, _sorted(call.arguments)])
+        return f"[{json_text(call.name)}, {canonical(call.arguments)}]"
     except (TypeError, ValueError, RecursionError):  # arguments that are no JSON are equal to nothing else
         return json_text([call.name, "unreadable", id(call)])
 
@@ -208,9 +209,3 @@ def _before_traceback(text: str) -> str:
         return text
     lines = [line for line in trace.splitlines() if line.strip()]
     return f"{head} {lines[-1] if len(lines) > 1 and not lines[-1].startswith(' ') else ''}"
-
-
-def _sorted(value: Any) -> Any:
-    if isinstance(value, dict):
-        return {key: _sorted(value[key]) for key in sorted(value)}
-    return [_sorted(each) for each in value] if isinstance(value, list) else value

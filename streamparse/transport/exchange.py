@@ -58,6 +58,7 @@ class Exchange:
         dialect: str | None = "auto",
         start: Literal["text", "reasoning"] = "text",
         repair: int = 1,
+        early: bool = False,
         id_factory: Callable[[int], str] | None = None,
         limits: Limits = DEFAULT_LIMITS,
         headers: HeaderTypes | None = None,
@@ -82,6 +83,7 @@ class Exchange:
             dialect=dialect,
             start=start,
             repair=repair,
+            early=early,
             id_factory=id_factory,
             limits=limits,
         )

@@ -44,8 +44,9 @@ class AnswerStream(Exchange):
 
     * ``wire``: ``"chat"``, ``"completions"``, ``"messages"`` or ``"text"``. None tells it by the path of ``url``.
     * ``tools``: as for the decoder; None takes those in ``request``.
-    * ``dialect``, ``start``, ``repair``, ``id_factory``, ``limits``: as for the decoder. For ``/v1/completions``, whose
-      text is the model's raw output, ``start="reasoning"`` when the prompt ends inside the reasoning.
+    * ``dialect``, ``start``, ``repair``, ``early``, ``id_factory``, ``limits``: as for the decoder. For
+      ``/v1/completions``, whose text is the model's raw output, ``start="reasoning"`` when the prompt ends inside the
+      reasoning.
     * ``headers``: further headers of this request.
     * ``first_token``: seconds from the sending of the request to the first event. Keep-alives and empty deltas are
       none.

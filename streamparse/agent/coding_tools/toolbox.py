@@ -34,6 +34,12 @@ class CodingTool(Tool):
     timeout: float | None = None
     root: Root | None = field(default=None, compare=False, repr=False)
 
+    @property
+    def repeatable(self) -> bool:
+        """Whether the same call may run again within a request: tests are run again, and a command may wait for
+        something (B13)."""
+        return self.name == "run_command"
+
     def resource(self, arguments: Mapping[str, Any]) -> str:
         """The file or directory that a call is about, relative to the root; ``EVERYTHING`` for the root itself, and for
         a command, which may touch anything."""
