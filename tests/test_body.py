@@ -10,7 +10,18 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from streamparse import Deviated, DeviationCode, Ended, ErrorCode, Event, Failed, Text, ToolCallFailed, ToolCallFinished
+from streamparse import (
+    Deviated,
+    DeviationCode,
+    Ended,
+    ErrorCode,
+    Event,
+    Failed,
+    Text,
+    ToolCallFailed,
+    ToolCallFinished,
+    ToolCallStarted,
+)
 from streamparse.errors import EventTooLargeError, StreamInterruptedError, UsageError
 from streamparse.transport.body import Body
 from streamparse.transport.framing import FramingKind, make_framing
@@ -119,7 +130,7 @@ def test_a_connection_that_breaks_keeps_what_came(at):
     assert isinstance(body.error, StreamInterruptedError)
     assert isinstance(after[-1], Ended)
     sealed = [event for event in before if isinstance(event, ToolCallFinished)]
-    started = [event for event in join(before) if type(event).__name__ == "ToolCallStarted"]
+    started = [event for event in join(before) if isinstance(event, ToolCallStarted)]
     failed = [event for event in after if isinstance(event, ToolCallFailed)]
     assert len(sealed) + len(failed) == len(started)
     assert all(event.error.code is ErrorCode.STREAM_INTERRUPTED for event in failed)

@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from streamparse import Ended, Event, ToolCallFailed, ToolCallFinished
+from streamparse import Ended, Event, ToolCallFailed, ToolCallFinished, ToolCallStarted
 from streamparse.transport.body import Body
 from streamparse.transport.formats import recognise
 from streamparse.transport.wires import Options, Wire
@@ -93,7 +93,7 @@ def test_cut_off_anywhere(entry):
         assert [(end.call.name, end.call.arguments) for end in ends] == [
             (end.call.name, end.call.arguments) for end in sealed[: len(ends)]
         ]
-        started = {event.index for event in events if type(event).__name__ == "ToolCallStarted"}
+        started = {event.index for event in events if isinstance(event, ToolCallStarted)}
         ended = {event.index for event in events if isinstance(event, ToolCallFinished | ToolCallFailed)}
         assert started <= ended
         assert isinstance(events[-1], Ended)
