@@ -98,7 +98,7 @@ def test_a_recorded_conversation_on_every_endpoint(project, path):
     assert "diff      | -    return items // size\n" in done.stdout
     assert "diff      | +    return -(-items // size)" in done.stdout
     assert "command   | $ python3 -m unittest -q\n" in done.stdout
-    assert "output    |   Exit code 0." in done.stdout
+    assert "result    |   Exit code 0." in done.stdout
     assert done.stdout.endswith("done      | answered: the model answered; 4 turns, 4 calls\n")
     assert "\x1b" not in done.stdout
 
@@ -251,7 +251,7 @@ def test_ctrl_c_while_a_command_runs(project, tmp_path):
         code, errors = interrupted(process)
     assert (code, errors) == (130, "")
     *_, result, end = logged(log)
-    assert (result["state"], end["state"]) == ("in_doubt", "cancelled")
+    assert (result["state"], end["state"], end["reason"]) == ("in_doubt", "cancelled", "interrupted by the user")
 
 
 def test_ctrl_c_while_the_model_talks(project, tmp_path):

@@ -162,7 +162,7 @@ def test_the_demo_without_a_terminal_is_quick():
     assert "\ndemo      | 4 of 4 recordings came out as expected\n" in done.stdout
     mended = done.stdout[done.stdout.index("== An agent") :].splitlines()
     assert "diff      | +    return -(-items // size)  # rounded up: what is left over needs a page, too" in mended
-    assert any(re.match(r"output    \|   Exit code 0\. Took \d", line) for line in mended)
+    assert any(re.match(r"result    \|   Exit code 0\. Took \d", line) for line in mended)
     assert "demo      | the agent mended the project, and its tests pass" in mended
     recovery = done.stdout[done.stdout.index("== The recovery check") :].splitlines()
     assert [line.split()[-1] for line in recovery if "| turn " in line] == ["repeat_identical", "fixed", "used"]

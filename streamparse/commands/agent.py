@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
+import signal
 import sys
 import threading
 from collections.abc import Iterator
@@ -68,7 +70,8 @@ class Options:
 def agent(options: Options, out: TextIO) -> bool:
     """Work on the task, and show it. Whether there was an answer.
 
-    Raises ``UsageError`` for wrong use, ``MissingExtraError`` for the live view without rich.
+    Raises ``KeyboardInterrupt`` after Ctrl-C, when all is closed; ``UsageError`` for wrong use, ``MissingExtraError``
+    for the live view without rich.
     """
     live = not options.plain and default_format(out) == "live"
     view = AgentView(lambda: live_view(out) if live else text_log(out))
@@ -83,6 +86,8 @@ def agent(options: Options, out: TextIO) -> bool:
             ended = anyio.run(_work, options, wire, headers, view, log)
         if log is not None and log.error is not None:
             sys.stderr.write(f"streamparse: the log is not whole: {log.error}\n")
+        if ended.state is EndState.CANCELLED:
+            raise KeyboardInterrupt
         code = 0 if ended.state is EndState.ANSWERED else 1
     finally:
         view.close()
@@ -113,9 +118,35 @@ async def _work(
             headers=headers,
             start="reasoning" if wire is Wire.COMPLETIONS else "text",  # where its prompt ends
         )
-        return await loop_of(model, root, view, yes=options.yes, log=log, max_turns=options.max_turns).run(
-            options.task, on_event=view
-        )
+        loop = loop_of(model, root, view, yes=options.yes, log=log, max_turns=options.max_turns)
+        with _ctrl_c(loop):
+            return await loop.run(options.task, on_event=view)
+
+
+@contextmanager
+def _ctrl_c(loop: ToolLoop) -> Iterator[None]:
+    """Ctrl-C cancels the run, and once more its task. A handler of the event loop wakes it for certain, which the one
+    that it has for itself does not: a signal between two waits would be seen after the next event."""
+    running, task = asyncio.get_running_loop(), asyncio.current_task()
+    pressed = 0
+
+    def interrupt() -> None:
+        nonlocal pressed
+        pressed += 1
+        if pressed == 1:
+            loop.cancel("interrupted by the user")
+        elif task is not None:
+            task.cancel()
+
+    try:
+        running.add_signal_handler(signal.SIGINT, interrupt)
+    except (NotImplementedError, RuntimeError, ValueError):  # a system, or a thread, without
+        yield
+        return
+    try:
+        yield
+    finally:
+        running.remove_signal_handler(signal.SIGINT)
 
 
 def loop_of(

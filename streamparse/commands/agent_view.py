@@ -83,8 +83,8 @@ class AgentView:
         if state in (CallState.REJECTED, CallState.NOT_EXECUTED) and event.seconds == 0:
             return  # why has been shown, or was answered by whoever said no
         head = f"{event.name}: {state.value}, {event.seconds:.1f} s"
-        self._view.block("result" if state is CallState.OK else "error", [head])
-        self._view.block("output", _ends(event.result.text.splitlines()))
+        shown = _ends(event.result.text.splitlines())
+        self._view.block("result" if state is CallState.OK else "error", [head, *shown])
 
     def _block(self, label: str, text: str) -> None:
         self._view.block(label, text.splitlines())
