@@ -197,6 +197,37 @@ def test_errors_inside_a_stream_or_a_body(name):
     assert not [event for event in events if isinstance(event, ToolCallFinished)]
 
 
+@pytest.mark.parametrize("before", [b"", b"{}\n"])
+def test_blank_lines_cost_no_more_than_others(before):
+    """Quadratic, this takes half an hour; and none of them counts for the bound of a body."""
+    data = before + b"\n" * 400_000 + b" \r\n" + json.dumps(chunk({"content": "hi"})).encode() + b"\n"
+    body = Body(Options().decoder(Wire.CHAT), FramingKind.JSON, max_body=10_000)
+    assert body.feed(data) == [Text("hi")]
+    assert body.error is None
+
+
+@pytest.mark.parametrize("whole", [json.dumps({"choices": [{"message": {"content": "hé, [}{"}}]}, ensure_ascii=False)])
+@pytest.mark.parametrize("wrap", ["{}", "[{}]", " \n{}"])
+def test_json_that_was_cut_is_an_interruption(whole, wrap):
+    """C6: at every byte, be it a number's or a character's middle."""
+    data = wrap.replace("{}", whole).encode()
+    first = data.index(b"{" if wrap[0] != "[" else b"[")
+    for end in range(first + 1, len(data)):
+        body = Body(Options().decoder(Wire.CHAT), FramingKind.JSON)
+        events = [*body.feed(data[:end]), *body.close()]
+        assert isinstance(body.error, StreamInterruptedError), data[:end]
+        assert [event.error.code for event in events if isinstance(event, Failed)] == [ErrorCode.STREAM_INTERRUPTED]
+        assert events[-1] == Ended("error", None, clean=False)
+
+
+@pytest.mark.parametrize("data", [b"upstream error", b"{'choices': 1}", b'{"a": 1}}', b"[1,]"])
+def test_what_is_no_json_was_not_cut(data):
+    body = Body(Options().decoder(Wire.CHAT), FramingKind.JSON)
+    events = [*body.feed(data), *body.close()]
+    assert body.error is None
+    assert [event.error.code for event in events if isinstance(event, Failed)] == [ErrorCode.INVALID_JSON]
+
+
 def test_text_that_looks_like_done():
     """B174: the text of the answer, and the usage that came after the real ``[DONE]``."""
     events = decoded("B174")

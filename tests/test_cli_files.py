@@ -108,6 +108,24 @@ def test_a_wire_that_is_named_comes_first(tmp_path):
     check_misuse(["decode", path, "--chunk", "token"], ["--chunk token: expected raw output"])
 
 
+def test_a_response_with_its_head(tmp_path):
+    """As ``curl -i`` writes it: the head would make raw text of the body."""
+    path = tmp_path / "dump.txt"
+    head = "HTTP/1.1 200 OK\r\nDate: now\r\nContent-Type: text/event-stream\r\n\r\n"
+    path.write_text(head + FILES["stream.sse"], encoding="utf-8", newline="")
+    check_misuse(["decode", path], [path.name, "found its HTTP head", "curl -i"])
+    check_misuse(["serve", path], [path.name, "found its HTTP head"])
+    assert run("decode", path, "--wire", "text").returncode == 0
+
+
+def test_a_body_that_was_cut_is_told_by_the_exit_code(tmp_path):
+    path = tmp_path / "whole.json"
+    path.write_text(json.dumps(WHOLE)[:-9], encoding="utf-8")
+    done = run("decode", path)
+    (failed,) = [event for event in events_of(done.stdout) if isinstance(event, streamparse.Failed)]
+    assert (failed.error.code, done.returncode) == (streamparse.ErrorCode.STREAM_INTERRUPTED, 1)
+
+
 def test_a_recorded_connection_that_broke(tmp_path):
     path = tmp_path / "broken.jsonl"
     start = event_stream(CHUNKS[:3]).encode()

@@ -9,7 +9,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from streamparse.transport import formats
-from streamparse.transport.formats import TEXT, Answer, InputKind, framing_of, recognise
+from streamparse.transport.formats import TEXT, Answer, InputKind, framing_of, has_head, recognise
 from streamparse.transport.framing import FramingKind
 from streamparse.transport.recording import Header, Piece, write
 from streamparse.transport.wires import Wire
@@ -67,6 +67,13 @@ INPUTS: dict[str, tuple[str, str, Wire | None]] = {
     "text that begins like a field": ("data: the plural of datum.\n\n", "text", Wire.TEXT),
     "text that is nearly a field": ("datastores are slow", "text", Wire.TEXT),
     "a smile": (":) hello\nyou\n", "text", Wire.TEXT),
+    "a smile alone": (":)\n\n", "text", Wire.TEXT),
+    "a sad comment": (":-(\n\n" + data(CHAT), "event_stream", Wire.CHAT),
+    "a response with its head": (
+        f"HTTP/1.1 200 OK\nContent-Type: text/event-stream\n\n{data(CHAT)}",
+        "text",
+        Wire.TEXT,
+    ),
     "a number in data": ("data: 5\n\n", "text", Wire.TEXT),
     "nearly a recording": ('{"streamparse', "text", Wire.TEXT),
 }
@@ -122,6 +129,20 @@ def test_streams_do_not_wait_for_their_end(beginning, kind):
     found = recognise(beginning.encode())
     assert found is not None
     assert found.kind == kind
+
+
+@pytest.mark.parametrize(
+    ("text", "head"),
+    [
+        ("HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\n\r\ndata: {}", True),
+        ("HTTP/2 200 \r\ndate: now\r\ncontent-type: text/event-stream\r\n\r\n", True),
+        ("HTTP/1.1 200 OK means that all went well.\nContent-Length: ...", False),
+        ("HTTP/1.1 200 OK\n\nThe content-type: is", False),
+        ("GET / HTTP/1.1\ncontent-type: x", False),
+    ],
+)
+def test_the_head_of_a_response(text, head):
+    assert has_head(text.encode()) is head
 
 
 def test_behind_the_bound_there_is_a_verdict(monkeypatch):

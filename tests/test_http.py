@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import gc
 import json
+import re
 import socket
 import struct
 import threading
@@ -21,7 +22,7 @@ import httpx
 import httpx2
 import msgspec
 import pytest
-from hypothesis import given
+from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from streamparse.errors import (
@@ -31,6 +32,7 @@ from streamparse.errors import (
     StreamInterruptedError,
     StreamTimeoutError,
     ToolDefinitionError,
+    TransportError,
     UsageError,
 )
 from streamparse.events import (
@@ -49,9 +51,9 @@ from streamparse.transport import attempt as attempt_module
 from streamparse.transport.body import Body
 from streamparse.transport.framing import FramingKind
 from streamparse.transport.http import astream, stream
-from streamparse.transport.pace import FIRST_PAUSE, JITTER, LONGEST_PAUSE, pace
-from streamparse.transport.recorder import REPLACEMENT
-from streamparse.transport.redaction import redaction_of
+from streamparse.transport.pace import FIRST_PAUSE, JITTER, LONGEST_PAUSE, SystemClock, pace
+from streamparse.transport.recorder import REPLACEMENT, Redaction
+from streamparse.transport.redaction import redaction_of, secrets_of
 from streamparse.transport.refusal import told_by
 from streamparse.transport.wires import Options, Wire
 from tests.chunks import join
@@ -117,6 +119,18 @@ class Hasty(FakeClock):
 
     def sleep(self, seconds):
         self.pauses.append(seconds)
+
+
+class Patient(SystemClock):
+    """The real time, with pauses that nobody waits for."""
+
+    @staticmethod
+    def sleep(_):
+        time.sleep(LIMIT * 3)
+
+    @staticmethod
+    async def asleep(_):
+        await anyio.sleep(LIMIT * 3)
 
 
 class Play:
@@ -448,6 +462,10 @@ REFUSALS = [
     (200, {}, None, "", "empty body", 0),
     (200, JSON, {"error": {"message": "later", "type": "server_error"}}, "server_error", "later", 1),
     (200, JSON, {"error": {"message": "busy", "code": 503}}, "503", "busy", 1),
+    (200, JSON, {"detail": "Not authenticated"}, "", "Not authenticated", 0),
+    (200, JSON, {"code": 401, "msg": "log in"}, "401", "log in", 0),
+    (200, JSON, {"object": "error", "message": "long", "code": 400}, "400", "long", 0),
+    (200, JSON, {"choices": [{"error": {"message": "later", "code": 502}}]}, "502", "later", 1),
     (200, JSON, {"error": {"message": "no", "code": 400}}, "400", "no", 0),
     *[
         (200, JSON, {"base_resp": {"status_code": code, "status_msg": "why"}}, str(code), "why", retryable)
@@ -475,6 +493,9 @@ STREAMED = [
     (b'event: error\ndata: {"message": "boom", "code": 500}\n\n', "500", True),
     (event(base_resp={"status_code": 1002, "status_msg": "rate limit"}), "1002", True),
     (event(error={"message": "too long", "code": "context_length_exceeded"}), "context_length_exceeded", False),
+    (event(object="error", message="too long", code=400), "400", False),
+    (event(type="error", message="boom", code="server_error"), "server_error", True),
+    (event(choices=[{"index": 0, "delta": {}, "error": {"message": "bad gateway", "code": 502}}]), "502", True),
 ]
 
 
@@ -525,6 +546,7 @@ def test_a_broken_error_body_is_an_error_of_that_status(run):
 
 
 KEY = 'sk-live/0123"456'
+KEYS = st.text("abcdefgh-_/0123456789", min_size=8, max_size=20)
 
 
 @pytest.mark.parametrize(
@@ -533,6 +555,10 @@ KEY = 'sk-live/0123"456'
         ({"Authorization": f"Bearer {KEY}"}, None, ""),
         ({"X-Api-Key": KEY}, None, ""),
         ({"api-key": KEY}, None, ""),
+        ({"Helicone-Auth": f"Bearer {KEY}"}, None, ""),
+        ({"X-Portkey-Api-Key": KEY}, None, ""),
+        ({"X-Nobody-Knows": KEY}, None, ""),
+        ({"Cookie": f"a=b; session={KEY}"}, None, ""),
         ({}, ("user", "sk-basic"), ""),
         ({}, None, "?key=sk-live%2F0123%22456"),
     ],
@@ -575,9 +601,137 @@ def test_the_key_is_in_no_error(run, headers, auth, query, fault):
 
 @given(key=st.text(st.characters(min_codepoint=33, max_codepoint=126), min_size=4), rest=st.text())
 def test_redaction(key, rest):
+    assume(not re.fullmatch(r"true|false|null|-?[0-9.]{4,7}", key, re.IGNORECASE))
     redact = redaction_of([("Authorization", f"Bearer {key}")])
     for text in (f"{rest}{key}{rest}", rest + json.dumps({"echo": key})):
         assert key not in redact.text(text).replace(REPLACEMENT, "\0") or key in REPLACEMENT
+
+
+def test_what_is_no_secret():
+    """What says nothing must not be torn out of texts, least of all out of JSON."""
+    harmless = {
+        "Accept": "text/event-stream",
+        "X-Retry-Count": "0",
+        "X-Flag": "true",
+        "X-Seconds": "3600",
+        "X-A": "abc",
+    }
+    query = "beta=true&api-version=2024-10-21&model=MiniMax-M2&key=0&token="
+    assert secrets_of(f"https://host/v1?{query}", harmless) == set()
+    url = "https://me:p%40ssword@host/v1?beta=true&sub-KEY=a%2Fbcd&access_token=efgh"
+    assert secrets_of(url) == {"p%40ssword", "p@ssword", "a%2Fbcd", "a/bcd", "efgh"}
+    assert secrets_of(headers=[("Cookie", 'a=1; b="wxyz"; c=vu=ts')]) == {
+        *('a=1; b="wxyz"; c=vu=ts', 'b="wxyz"; c=vu=ts', "wxyz", "vu=ts")
+    }
+
+
+@given(KEYS, st.text(max_size=9), st.data())
+def test_half_a_secret_at_the_end_of_an_excerpt(key, rest, data):
+    """An excerpt was cut anywhere; of the key no more than three characters stay."""
+    whole = f"{rest} {key}"
+    size = data.draw(st.integers(len(rest) + 5, len(whole)))
+    for text in (whole[:size], whole[::-1][:size][::-1]):
+        for quote in ("", "'"):
+            found = Redaction([key]).excerpt(f"{quote}{text}{quote}")
+            assert key[:4] not in found
+            assert found.endswith(quote)
+
+
+IN_STREAM = [
+    event(error={"message": f"you sent {KEY}", "code": KEY}),
+    b"data: {'you sent': " + json.dumps(KEY).encode() + b"}\n\n",
+    b'event: error\ndata: "' + b"x" * (EXCERPT - 12) + KEY.encode(),
+]
+
+
+@pytest.mark.parametrize("error", IN_STREAM)
+def test_the_key_is_in_no_event(run, error):
+    """C8, behind the first event: what the error says is shown without what was sent."""
+    done = run(Play(HI, call('{"a": ', name="f"), error), headers={"X-Nobody-Knows": KEY})
+    assert done.events[0] == Text("Hi")
+    failures = [found for found in done.events if isinstance(found, Failed | ToolCallFailed)]
+    shown = repr([failures, done.answer.error, str(done.answer.error)])
+    assert len(failures) >= 1
+    assert not re.search("sk-live|0123|456", shown), shown
+
+
+@pytest.mark.parametrize(
+    "body", [b"data: {'you sent': " + KEY.encode(), b'{"choices": [{"a": ' + json.dumps(KEY)[:-1].encode()]
+)
+def test_the_key_is_in_no_error_of_the_body(run, body):
+    done = run(*[Play(body)] * 3, headers={"X-Nobody-Knows": KEY})
+    assert isinstance(done.raised, StreamInterruptedError)
+    assert not re.search("sk-live|0123|456", str(done.raised))
+
+
+CUT_JSON = b'{"choices": [{"message": {"content": "hi'
+
+
+def test_json_that_was_cut_is_tried_again(run):
+    done = run(Play(CUT_JSON, headers=JSON), Play(*ANSWER))
+    assert (done.events, done.raised, done.answer.attempts) == (ANSWER_EVENTS, None, 2)
+    done = run(*[Play(CUT_JSON, headers=JSON)] * 3)
+    assert type(done.raised) is StreamInterruptedError
+    assert "inside its JSON" in str(done.raised)
+
+
+@pytest.mark.parametrize(
+    ("body", "headers"),
+    [
+        ([b"upstream ", b"error"], JSON),
+        ([b"data: upstream error\n\n"], SSE),
+        ([KEEP_ALIVE, ROLE, b"data: upstream error\n\n", DONE], SSE),
+        ([b"data: {'upstream': 'error'}\n\n", STOP], SSE),
+    ],
+)
+def test_what_is_no_json_is_no_answer(run, body, headers):
+    done = run(Play(*body, headers=headers))
+    assert type(done.raised) is ResponseError
+    assert (done.raised.status, done.raised.retryable, done.events) == (200, False, [])
+    assert "expected JSON" in str(done.raised)
+    assert "upstream" in str(done.raised)
+
+
+def test_a_chunk_that_is_no_json_before_others(run):
+    done = run(Play(b"data: oops\n\n", *ANSWER))
+    assert isinstance(done.events[0], Failed)
+    assert done.events[1:] == [Text("Hi there"), Ended("stop", {"total_tokens": 3}, clean=False)]
+    assert done.answer.attempts == 1
+
+
+def test_many_chunks_that_are_no_json_cost_no_more_each():
+    """Quadratic, this takes minutes: they wait for an event of the answer."""
+    count = 60_000
+    events, _ = drive([b"data: oops\n\n"] * count + ANSWER)
+    assert len(events) == count + 3
+    assert join(events[count:])[0] == Text("Hi there")
+
+
+MESSAGE = [
+    event(type="message_start", message={"id": "m", "content": []}),
+    event(type="ping"),
+    event(type="content_block_start", index=0, content_block={"type": "text", "text": ""}),
+    event(type="content_block_delta", index=0, delta={"type": "text_delta", "text": "Hi"}),
+    event(type="message_delta", delta={"stop_reason": "end_turn"}),
+    event(type="message_stop"),
+]
+
+
+@pytest.mark.parametrize("end", [[], [1000.0], ["ReadError"]])
+@pytest.mark.parametrize(("wire", "other", "plays"), [("chat", "messages", MESSAGE), ("messages", "chat", ANSWER)])
+def test_chunks_of_another_wire(run, wire, other, plays, end):
+    """The generation is paid for once, not three times."""
+    done = run(Play(*plays[: -1 if end else None], *end), wire=wire)
+    assert type(done.raised) is ResponseError
+    assert (done.raised.retryable, len(done.requests)) == (False, 1)
+    assert f"use wire={other!r}" in str(done.raised)
+
+
+def test_a_redirect_says_where_to(run):
+    done = run(Play(status=307, headers={"location": "https://me:pass@elsewhere.test/v2/x?sig=abcd#f"}))
+    assert "https://elsewhere.test/v2/x;" in str(done.raised)
+    assert "abcd" not in str(done.raised)
+    assert "pass@" not in str(done.raised)
 
 
 @given(st.binary() | st.recursive(st.none() | st.text() | st.integers(), st.lists).map(msgspec.json.encode))
@@ -906,6 +1060,30 @@ def test_cuts_do_not_matter(body, places, is_async):
     pieces = [data[start:end] for start, end in pairwise(places)]
     events, _ = drive(pieces, is_async)
     assert join(events) == on_the_whole(data)
+
+
+def outcome_of(pieces):
+    try:
+        events, error = drive(pieces, retries=0)
+    except TransportError as raised:
+        return type(raised), str(raised), raised.retryable
+    return join(events), type(error), str(error)
+
+
+@given(
+    st.lists(
+        st.sampled_from(
+            [ROLE, HI, STOP, DONE, KEEP_ALIVE, b"data: {\n\n", event(error="e"), MESSAGE[0], MESSAGE[3], b"data: {"]
+        ),
+        min_size=1,
+        max_size=5,
+    ),
+    st.lists(st.integers(0, 500)),
+)
+def test_cuts_do_not_matter_before_the_first_event_either(body, places):
+    data = b"".join(body)
+    places = sorted({0, len(data), *[place for place in places if place < len(data)]})
+    assert outcome_of([data[start:end] for start, end in pairwise(places)]) == outcome_of([data])
 
 
 @given(st.lists(st.binary(max_size=30) | st.sampled_from([*ANSWER, *CALL, event(error="e")]), max_size=9))
@@ -1393,6 +1571,71 @@ def test_socket_closed_by_another_thread(first):
         timer.join()
     assert found == ([] if first else [Text("Hi")])
     assert answer.error is None
+
+
+def never(line):
+    """No response at all."""
+    line.wait_gone()
+
+
+def late(line):
+    """A response, once nobody waits for it."""
+    time.sleep(0.6)
+    line.head()
+    line.wait_gone()
+
+
+def busy(line):
+    line.head(503, extra="Content-Length: 0\r\n")
+    return True
+
+
+@pytest.mark.parametrize("is_async", [False, True])
+@pytest.mark.parametrize("fault", ["no response", "no response on a used connection", "a pause"])
+def test_socket_closed_while_it_is_entered(fault, is_async):
+    """Before the response, and between two tries: at once, and without an error."""
+    plays = {
+        "no response": [never],
+        "no response on a used connection": [whole, late],
+        "a pause": [busy, whole],
+    }[fault]
+    limits: Any = {"first_token": LIMIT * 3, "max_wait": LIMIT * 3}
+
+    def blocking(url):
+        with httpx.Client(trust_env=False) as client:
+            if "used" in fault:
+                with stream(client, url, {}) as events:
+                    list(events)
+            answer = stream(client, url, {}, clock=Patient(), **limits)
+            timer = threading.Timer(0.2, answer.close)
+            timer.start()
+            with answer as events:
+                found = list(events)
+            timer.join()
+            return found, answer
+
+    async def asynchronous(url):
+        async with httpx.AsyncClient(trust_env=False) as client:
+            if "used" in fault:
+                async with astream(client, url, {}) as events:
+                    [each async for each in events]
+            answer = astream(client, url, {}, clock=Patient(), **limits)
+
+            async def close():
+                await anyio.sleep(0.2)
+                await answer.aclose()
+
+            async with anyio.create_task_group() as tasks:
+                tasks.start_soon(close)
+                async with answer as events:
+                    found = [each async for each in events]
+            return found, answer
+
+    with server(*plays) as running:
+        start = time.monotonic()
+        found, answer = anyio.run(asynchronous, running.url) if is_async else blocking(running.url)
+        assert time.monotonic() - start < LIMIT
+        assert (found, answer.error, answer.attempts) == ([], None, 1)
 
 
 def test_socket_no_thread_is_left():

@@ -227,6 +227,7 @@ def test_the_key_is_never_recorded(server, tmp_path):
         ["--key-env", "TEST_KEY"],
         ["--header", "Authorization: Bearer sk-secret-1"],
         ["--header", "X-Api-Key: sk-secret-1", "--header", "X-Title: your"],
+        ["--header", "Cookie: a=b; session=sk-secret-1"],
     ):
         done = run(tmp_path, f"{server.url}/v1/chat/completions", *arguments, model="echo")
         assert (done.returncode, done.stderr) == (0, "")
@@ -238,6 +239,15 @@ def test_the_key_is_never_recorded(server, tmp_path):
     text = (tmp_path / "a.jsonl").read_text("utf-8")
     assert f"your key is {REPLACEMENT}{REPLACEMENT}" in text
     assert read(text)[0].request["user"] == REPLACEMENT * 2
+
+
+def test_a_short_value_of_a_header_is_no_secret(server, tmp_path):
+    """The recording stays JSON, and can be played."""
+    short = ["X-Retry-Count: 0", "X-Flag: true", "X-Seconds: 1000", "X-Kind: no"]
+    arguments = [word for header in short for word in ("--header", header)]
+    done = run(tmp_path, f"{server.url}/v1/chat/completions?beta=true&key=0", *arguments)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert REPLACEMENT not in (tmp_path / "a.jsonl").read_text("utf-8")
 
 
 def test_errors_are_recorded(server, tmp_path):

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, TextIO
-from urllib.parse import parse_qsl, urlsplit
+from urllib.parse import urlsplit
 
 import httpx
 import msgspec
@@ -21,17 +21,12 @@ from streamparse.errors import ConnectError, UsageError
 from streamparse.transport.body import Body
 from streamparse.transport.recorder import REPLACEMENT, Recorder
 from streamparse.transport.recording import Header
+from streamparse.transport.redaction import secrets_of as secrets_of
 from streamparse.transport.replay import body_of
 from streamparse.transport.wires import Wire, wire_of_url
 
 CONNECT, READ = 10.0, 600.0
 """Seconds that a connection, and the next bytes, may take. Long thinking is silent for minutes."""
-
-_PUBLIC = frozenset(
-    "accept accept-encoding accept-language anthropic-beta anthropic-version cache-control content-type http-referer "
-    "openai-beta user-agent x-streamparse-fault x-streamparse-raw x-title".split()
-)
-"""Headers whose values are no secrets. Every other one's value is."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -157,19 +152,6 @@ def request_headers(url: str, lines: Sequence[str], key_env: str | None, wire: W
 
 def _is_field(value: str) -> bool:
     return value.strip().isascii() and value.strip().isprintable()
-
-
-def secrets_of(url: str, headers: dict[str, str]) -> Iterator[str]:
-    """All that was sent and is a secret: values of headers, also without their scheme; a password or key in the URL."""
-    for name, value in headers.items():
-        if name not in _PUBLIC and value:
-            yield value
-            yield value.split()[-1]
-    parts = urlsplit(url)
-    yield parts.password or ""
-    for name, value in parse_qsl(parts.query):
-        if re.search("key|token|secret|sig|auth|pass", name, re.IGNORECASE):
-            yield value
 
 
 def _redaction(patterns: Sequence[str]) -> Callable[[str], str] | None:

@@ -18,7 +18,7 @@ from typing import BinaryIO
 
 from streamparse.errors import UsageError
 from streamparse.limits import EXCERPT
-from streamparse.transport.formats import InputKind, framing_of, recognise
+from streamparse.transport.formats import InputKind, framing_of, has_head, recognise
 from streamparse.transport.framing import FramingKind, TextFraming
 from streamparse.transport.recording import Header, Piece, RecordingReader
 from streamparse.transport.wires import Wire
@@ -96,6 +96,8 @@ def _source(name: str, blocks: Iterator[bytes], wire: Wire | None) -> Source:
     blocks = chain([beginning] if beginning else [], blocks)
     if answer.kind is InputKind.RECORDING:
         return _recording(name, blocks)
+    if wire is not Wire.TEXT and has_head(beginning):
+        raise UsageError(f"{name}: expected the body of a response alone, found its HTTP head before it (curl -i)")
     pieces = (Piece.of(0.0, block) for block in blocks)
     if wire is Wire.TEXT:
         return Source(name, pieces, wire, FramingKind.TEXT)

@@ -8,7 +8,7 @@ from pathlib import Path
 import msgspec
 
 from streamparse.errors import UsageError
-from streamparse.transport.formats import InputKind, recognise
+from streamparse.transport.formats import InputKind, has_head, recognise
 from streamparse.transport.framing import FramingKind, make_framing
 from streamparse.transport.recording import Header, Piece, read
 from streamparse.transport.sse import BOM, DONE
@@ -50,6 +50,8 @@ def recording_of(name: str, data: bytes) -> Recording:
     if found.kind is InputKind.RECORDING:
         return Recording(name, *read(data.removeprefix(BOM).decode("utf-8", "replace")))
     assert found.wire is not None
+    if has_head(data):
+        raise UsageError("expected the body of a response alone, found its HTTP head before it (curl -i)")
     if found.kind is InputKind.TEXT:
         return Recording(name, Header(), [Piece.of(0.0, data.removeprefix(BOM))])
     if found.kind is InputKind.EVENT_STREAM:

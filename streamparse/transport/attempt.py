@@ -7,8 +7,8 @@ Theory. A driver tells what happens, with the time: ``head``, ``feed`` (bytes), 
 * ``refusal``: nothing was handed over, and nothing will be. Raise it, or try again.
 * ``error``: something was. The last events say what the answer lacks, this says why. Do not try again.
 
-Which of them it is depends on one thing: whether an event was handed over. A deviation alone is no event of the answer;
-it waits for the next one. So the same bytes end in the same way however they were cut.
+Which of them it is depends on one thing: whether an event was handed over. A deviation alone is no event of the answer,
+nor is a chunk that is no JSON; they wait for the next one. So the same bytes end in the same way however they were cut.
 
 The phases, and the deadline in each::
 
@@ -28,10 +28,11 @@ from typing import Protocol, TypeGuard
 
 import msgspec
 
-from streamparse.errors import StreamInterruptedError, StreamTimeoutError, TransportError
-from streamparse.events import Deviated, ErrorCode, Event, Failed, ToolCallFailed
+from streamparse.errors import ResponseError, StreamInterruptedError, StreamTimeoutError, TransportError
+from streamparse.events import Deviated, Ended, ErrorCode, Event, Failed, ToolCallFailed
 from streamparse.limits import ERROR_BODY, MAX_EVENT
 from streamparse.transport.body import Body
+from streamparse.transport.formats import wire_of_words
 from streamparse.transport.framing import FramingKind
 from streamparse.transport.pace import Pace
 from streamparse.transport.recorder import Redaction
@@ -266,16 +267,15 @@ class Attempt:
 
     def _first(self, events: list[Event]) -> list[Event]:
         """The first events, if they are that: an error before all else is no answer (C8)."""
-        events = self._held + events
         first = _first_of(events)
+        self._held += events
         if first is None:
-            self._held = events
             return []
         if _is_provider_error(first):
             reason = "the answer is an error"
             return self._give_up(refusal(self._reply(), reason, bytes(self._kept), said=first.error.reason))
         self._emitted = True
-        self._held = []
+        events, self._held = self._held, []
         self._kept.clear()
         if self._phase is Phase.FIRST:
             self._enter(Phase.FLOW)
@@ -288,9 +288,12 @@ class Attempt:
         """The last events, behind those before them. ``broken``: the response goes on, and is not read any more."""
         tail = self._phase is Phase.TAIL
         events = events + body.close()
-        error = None if tail else body.error or _interruption(events)
+        error = None if tail else self._lack(body) or _interruption(events)
         if not self._emitted:
-            if error is not None and not _is_provider_error(_first_of(events)):
+            first = _first_of(self._held + events)
+            if first is None or isinstance(first, Ended):
+                error = error if body.error is not None else self._no_answer(events) or error
+            if error is not None and not _is_provider_error(first):
                 return self._give_up(error, broken=body.error is not None)
             events = self._first(events)
             if self.refusal is not None:
@@ -299,11 +302,33 @@ class Attempt:
         self._finish(broken=broken or body.error is not None)
         return events
 
+    def _lack(self, body: Body) -> TransportError | None:
+        """What is wrong with the body. It may quote a line of it."""
+        return None if body.error is None else type(body.error)(self._redact.excerpt(str(body.error)))
+
+    def _no_answer(self, events: list[Event]) -> TransportError | None:
+        """Why there is nothing of an answer in a body that holds something."""
+        unreadable = next(filter(_is_unreadable, self._held + events), None)
+        if unreadable is None:
+            return self._other_wire()
+        said = unreadable.error.excerpt
+        return refusal(self._reply(), "expected JSON of an answer", bytes(self._kept), said=f"found {said!r}")
+
+    def _other_wire(self) -> TransportError | None:
+        """The chunks are those of another wire, which the decoder of this one skips."""
+        wire, found = self._given.wire, wire_of_words(bytes(self._kept))
+        if found is None or (found is Wire.MESSAGES) is (wire is Wire.MESSAGES):
+            return None
+        reason = f"expected chunks of the wire {wire.value!r}, found those of {found.value!r}; use wire={found.value!r}"
+        return refusal(self._reply(), reason, bytes(self._kept))
+
     def _refuse(self, check: ResponseCheck, *, broken: bool = False) -> list[Event]:
         reason = check.reason or f"expected raw text, found media type {check.media_type!r}"
         return self._give_up(refusal(self._reply(), reason, bytes(self._start)), broken=broken)
 
     def _give_up(self, error: TransportError, *, broken: bool = False) -> list[Event]:
+        if not isinstance(error, ResponseError):
+            error = self._other_wire() or error
         self.refusal = error
         self._finish(broken=broken)
         return []
@@ -332,8 +357,12 @@ def _is_blank(start: bytes) -> bool:
 
 
 def _first_of(events: Sequence[Event]) -> Event | None:
-    """The first event of the answer itself."""
-    return next((event for event in events if not isinstance(event, Deviated)), None)
+    """The first event of the answer itself. What cannot be read is no part of it: it waits, too."""
+    return next((event for event in events if not isinstance(event, Deviated) and not _is_unreadable(event)), None)
+
+
+def _is_unreadable(event: Event) -> TypeGuard[Failed]:
+    return isinstance(event, Failed) and event.error.code is ErrorCode.INVALID_JSON
 
 
 def _is_provider_error(event: Event | None) -> TypeGuard[Failed]:

@@ -16,7 +16,7 @@ from streamparse.transport import faults
 from streamparse.transport.attempt import Attempt, Observer, Try
 from streamparse.transport.pace import CLOCK, Clock, pace
 from streamparse.transport.recorder import Redaction
-from streamparse.transport.redaction import redaction_of
+from streamparse.transport.redaction import redact_errors, redaction_of
 from streamparse.transport.request import HeaderTypes, outgoing
 from streamparse.transport.wires import Decoder, Options, as_wire, wire_of_url
 
@@ -214,6 +214,10 @@ class Exchange:
     @property
     def _fired(self) -> bool:
         return False
+
+    def _handed_over(self, events: list[Event]) -> list[Event]:
+        """What the caller gets of these."""
+        return [] if self._closed else redact_errors(events, self._redact)
 
     def _pause(self, refusal: TransportError) -> float:
         """Seconds until the next try. Raises the refusal when there is none."""

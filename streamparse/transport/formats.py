@@ -86,7 +86,7 @@ def _recognise_json(start: bytes, complete: bool) -> Answer | None:
         return _json_of(_wire_of_json(line))
     if not complete:
         return None
-    return _json_of(_wire_of_json(start) if _is_json(start) else _wire_of_cut(start))
+    return _json_of(_wire_of_json(start) if _is_json(start) else wire_of_words(start))
 
 
 def _json_of(wire: Wire | None) -> Answer:
@@ -134,8 +134,9 @@ _CUT_CHAT = re.compile(rb'"choices"\s*:\s*\[|"object"\s*:\s*"chat\.completion')
 _CUT_MESSAGES = re.compile(rb'"type"\s*:\s*"(?:message|content_block)')
 
 
-def _wire_of_cut(text: bytes) -> Wire | None:
-    """The wire of a chunk that is not complete, by its words: it must not pass for a text that is whole."""
+def wire_of_words(text: bytes) -> Wire | None:
+    """The wire of chunks of which some may not be complete, by their words: such a chunk must not pass for a text that
+    is whole."""
     if _CUT_CHAT.search(text):
         return Wire.CHAT
     return Wire.MESSAGES if _CUT_MESSAGES.search(text) else None
@@ -145,6 +146,8 @@ def _wire_of_cut(text: bytes) -> Wire | None:
 
 _FIELD = re.compile(rb"(?:data|event|id|retry)?:|(?:data|event|id|retry)\Z")
 _FIELDS = (b"data:", b"event:", b"id:", b"retry:", b":")
+_SMILE = re.compile(rb":[^\s\w:]")
+"""What no server's comment begins with. It proves nothing where there is data."""
 
 
 def _recognise_events(start: bytes, complete: bool) -> Answer | None:
@@ -159,12 +162,13 @@ def _recognise_events(start: bytes, complete: bool) -> Answer | None:
             proven = proven or named or payload.startswith((b"{", b"[{")) or payload == DONE.encode()
             if not proven:
                 return TEXT
-            wire = wire_of_chunk(payload) or _wire_of_cut(payload)
+            wire = wire_of_chunk(payload) or wire_of_words(payload)
             if wire is not None:
                 return Answer(InputKind.EVENT_STREAM, wire)
         named = line.startswith(b"event:") or (named and bool(line))
     if complete:
-        return _unless(proven or start.endswith((b"\n\n", b"\r\n\r\n", b"\r\r")))
+        ended = start.endswith((b"\n\n", b"\r\n\r\n", b"\r\r"))
+        return _unless(proven or (ended and not any(map(_SMILE.match, lines))))
     could_be = any(last.startswith(name) or name.startswith(last) for name in _FIELDS)
     return None if could_be else _unless(proven)
 
@@ -172,6 +176,16 @@ def _recognise_events(start: bytes, complete: bool) -> Answer | None:
 def _unless(proven: bool) -> Answer:
     """The verdict on an input whose chunks do not tell their wire."""
     return Answer(InputKind.EVENT_STREAM, Wire.CHAT) if proven else TEXT
+
+
+# Dumps ---------------------------------------------------------------------------------------------------------------
+
+_HEAD = re.compile(rb"HTTP/[\d.]+ \d{3}[^\r\n]*\r?\n(?:[\w-]+:[^\r\n]*\r?\n)*?content-type:", re.IGNORECASE)
+
+
+def has_head(beginning: bytes) -> bool:
+    """Whether this is an HTTP response with its head, as ``curl -i`` writes it: no input, and no text of a model."""
+    return _HEAD.match(beginning) is not None
 
 
 # Recordings -----------------------------------------------------------------------------------------------------------

@@ -13,7 +13,7 @@ import msgspec
 
 from streamparse.errors import EventTooLargeError, StreamInterruptedError, TransportError
 from streamparse.limits import MAX_BODY, MAX_EVENT
-from streamparse.transport.sse import BOM, EventStream, SseEvent, payloads
+from streamparse.transport.sse import BOM, EventStream, SseEvent, excerpt_of, payloads
 
 
 class FramingKind(StrEnum):
@@ -131,15 +131,14 @@ class JsonFraming:
 
     def _end_line(self) -> list[Any]:
         line = b"".join(self._open)
-        if not line.strip():
-            return []
-        if self._by_line is None:
+        blank = not line.strip()
+        if not blank and self._by_line is None:
             self._by_line = _is_json(line)
-        if not self._by_line:
+        if not blank and not self._by_line:
             return []
         self._open.clear()
         self._size = 0
-        return [line]
+        return [] if blank else [line]
 
     def close(self, *, clean: bool = True) -> list[Any]:
         """What is left: the whole body, or the last line."""
@@ -152,6 +151,9 @@ class JsonFraming:
         values = _elements(rest) if not self._by_line else None
         if values is not None:
             return values
+        if _is_cut(rest):
+            self.error = StreamInterruptedError(f"the body ended inside its JSON: {excerpt_of(rest)!r}")
+            return []
         return [rest] if rest.strip() else []
 
 
@@ -161,6 +163,19 @@ def _is_json(line: bytes) -> bool:
     except (msgspec.MsgspecError, ValueError, RecursionError):
         return False
     return True
+
+
+def _is_cut(text: bytes) -> bool:
+    """Whether this is the beginning of an object or a list, and more could have made it whole."""
+    if not text.lstrip().startswith((b"{", b"[")):
+        return False
+    try:
+        msgspec.json.decode(text, type=msgspec.Raw)
+    except msgspec.MsgspecError as error:
+        return "truncated" in str(error)
+    except (ValueError, RecursionError):
+        return False
+    return False
 
 
 _decode_list = msgspec.json.Decoder(list[Any]).decode

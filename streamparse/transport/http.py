@@ -12,17 +12,19 @@ from __future__ import annotations
 import inspect
 import math
 from collections.abc import Iterator
+from functools import partial
 from types import TracebackType
 from typing import Any
 
 import anyio
 import anyio.lowlevel
 
-from streamparse.errors import UsageError
+from streamparse.errors import ClosedError, UsageError
 from streamparse.events import Event
 from streamparse.transport.attempt import Attempt
+from streamparse.transport.errand import Errand
 from streamparse.transport.exchange import Exchange
-from streamparse.transport.watchdog import Watchdog, socket_of
+from streamparse.transport.watchdog import Watchdog, shut_stream, socket_of
 
 TURN = 0.001
 """Seconds after which an asynchronous stream lets others run, be there still events to hand out: what has arrived may
@@ -67,7 +69,8 @@ class AnswerStream(Exchange):
 
     Leaving the block closes the response at once, which ends the generation at the server; a ``break`` alone does not,
     iteration can go on. When the answer is complete, the end of the response is still read, for a few seconds at most,
-    so that the connection can be used again. ``close`` may be called from another thread; iteration then ends.
+    so that the connection can be used again. ``close`` may be called from another thread, also while the block is being
+    entered; then there are no more events.
 
     Raises ``UsageError`` and the errors of the decoder when made, before anything is sent.
     """
@@ -75,6 +78,8 @@ class AnswerStream(Exchange):
     _chunks: Iterator[bytes] = iter(())
     _watch: Watchdog | None = None
     _reading = False
+    _errand: Errand | None = None
+    _fresh: Any = None  # the connection that was made for the request that is being sent
 
     def __enter__(self) -> AnswerStream:
         self._enter()
@@ -109,25 +114,33 @@ class AnswerStream(Exchange):
         """Ends the response, and with it the generation. Again does nothing."""
         self._closed = True
         self._ready.clear()
+        if self._errand is not None:
+            self._errand.abandon()
+        shut_stream(self._fresh)  # no response comes any more
         if self._reading and self._watch is not None:
             self._watch.interrupt()  # another thread is in a read, which closing alone would not end
         self._drop()
 
     def _open(self) -> None:
+        errand = self._errand = Errand()
         while not self._closed:
             attempt = self._next_try()
-            self._send(attempt)
+            self._send(attempt, errand)
             self._ready.extend(self._wait(attempt))
             if attempt.refusal is None:
                 return
-            self._clock.sleep(self._pause(attempt.refusal))
+            errand.run(partial(self._clock.sleep, self._pause(attempt.refusal)))
 
-    def _send(self, attempt: Attempt) -> None:
+    def _send(self, attempt: Attempt, errand: Errand) -> None:
         try:
-            response = self._client.send(self._request, stream=True)
+            response = errand.run(partial(self._client.send, self._request, stream=True), late=_close)
         except Exception as error:
             if not self._unsent(attempt, error):
                 raise
+            return
+        finally:
+            self._fresh = None
+        if response is None:  # closed meanwhile
             return
         self._take_head(attempt, response)
         sock = socket_of(response)
@@ -147,7 +160,7 @@ class AnswerStream(Exchange):
             watch.rest()
         if attempt.refusal is not None:
             self._drop()
-        return [] if self._closed else events
+        return self._handed_over(events)
 
     def _read(self, attempt: Attempt) -> list[Event]:
         self._reading = True
@@ -180,10 +193,15 @@ class AnswerStream(Exchange):
     def _extensions(self) -> dict[str, Any]:
         return {"trace": self._trace}
 
-    def _trace(self, name: str, _: Any) -> None:
-        """Told by the transport. From this moment on the connection may be another request's."""
-        if self._watch is not None and name.endswith("response_closed.started"):
-            self._watch.stop()
+    def _trace(self, name: str, info: Any) -> None:
+        """Told by the transport, by whichever thread is in it."""
+        if name.endswith("response_closed.started"):
+            if self._watch is not None:
+                self._watch.stop()  # from this moment on the connection may be another request's
+        elif name.endswith(("connect_tcp.complete", "start_tls.complete")):
+            self._fresh = info.get("return_value")
+        elif self._closed and name.endswith("send_request_headers.started"):
+            raise ClosedError("the stream was closed before its request was sent")
 
 
 class AsyncAnswerStream(Exchange):
@@ -199,6 +217,7 @@ class AsyncAnswerStream(Exchange):
     _reads_block = False
     _chunks: Any = None
     _turn = -math.inf
+    _scope: anyio.CancelScope | None = None
 
     async def __aenter__(self) -> AsyncAnswerStream:
         self._enter()
@@ -232,6 +251,8 @@ class AsyncAnswerStream(Exchange):
         """Ends the response, and with it the generation. Again does nothing. Another task may call it."""
         self._closed = True
         self._ready.clear()
+        if self._scope is not None:
+            self._scope.cancel()  # another task may wait in it
         await self._drop()
 
     async def _open(self) -> None:
@@ -241,7 +262,9 @@ class AsyncAnswerStream(Exchange):
             self._ready.extend(await self._wait(attempt))
             if attempt.refusal is None:
                 return
-            await self._clock.asleep(self._pause(attempt.refusal))
+            pause = self._pause(attempt.refusal)
+            with self._until(math.inf):
+                await self._clock.asleep(pause)
 
     async def _send(self, attempt: Attempt) -> None:
         try:
@@ -252,7 +275,8 @@ class AsyncAnswerStream(Exchange):
                 raise
             return
         if scope.cancelled_caught:
-            attempt.expire()
+            if not self._closed:
+                attempt.expire()
             return
         self._take_head(attempt, response)
         self._chunks = response.aiter_bytes()
@@ -273,7 +297,7 @@ class AsyncAnswerStream(Exchange):
             scoped = True
         if attempt.refusal is not None:
             await self._drop()
-        return [] if self._closed else events
+        return self._handed_over(events)
 
     async def _read(self, attempt: Attempt, scoped: bool) -> list[Event]:
         expired = False
@@ -291,19 +315,24 @@ class AsyncAnswerStream(Exchange):
                 raise
             return events
         if expired:
-            return attempt.expire()
+            return [] if self._closed else attempt.expire()
         if data is not None:
             return attempt.feed(data, self._now())
         return [] if self._closed else attempt.end()
 
     def _until(self, deadline: float) -> anyio.CancelScope:
-        """Cancels what is in it at a time of our clock."""
-        return anyio.CancelScope(deadline=anyio.current_time() + deadline - self._clock.now())
+        """Cancels what is in it at a time of our clock, or when the stream is closed."""
+        self._scope = anyio.CancelScope(deadline=anyio.current_time() + deadline - self._clock.now())
+        return self._scope
 
     async def _drop(self) -> None:
         if self.response is not None:
             with anyio.move_on_after(CLOSE_SECONDS, shield=True):
                 await self.response.aclose()
+
+
+def _close(response: Any) -> None:
+    response.close()
 
 
 stream = AnswerStream

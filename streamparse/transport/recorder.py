@@ -29,13 +29,19 @@ from streamparse.transport.recording import Header, Piece, header_line, piece_li
 REPLACEMENT = "[redacted]"
 """What stands in the place of a secret."""
 
+HALF = 4
+"""Characters of a secret that are worth hiding, where an excerpt was cut inside it."""
+
+_QUOTES = "'\""
+"""What may stand around an excerpt."""
+
 
 class Redaction:
     """Takes secrets out of text. ``secrets`` are strings; ``patterns`` is called with the text that is left."""
 
     def __init__(self, secrets: Iterable[str] = (), patterns: Callable[[str], str] | None = None) -> None:
-        found = sorted({secret for secret in secrets if secret}, key=len, reverse=True)
-        self._secrets = re.compile("|".join(map(_spellings, found))) if found else None
+        self._found = sorted({secret for secret in secrets if secret}, key=len, reverse=True)
+        self._secrets = re.compile("|".join(map(_spellings, self._found))) if self._found else None
         self._patterns = patterns
 
     @property
@@ -48,6 +54,15 @@ class Redaction:
         if self._secrets is not None:
             text = self._secrets.sub(REPLACEMENT, text)
         return text if self._patterns is None else self._patterns(text)
+
+    def excerpt(self, text: str) -> str:
+        """The same of a text that was cut, perhaps inside a secret: half of one at its end, or start, goes as well."""
+        text = self.text(text)
+        inner = text.strip(_QUOTES)
+        before, after = text.split(inner, 1) if inner else (text, "")
+        for secret in self._found:
+            inner = _without_half(inner, secret)
+        return f"{before}{inner}{after}"
 
     def line(self, line: bytes) -> bytes:
         """One line of a body. Bytes that are no UTF-8 stay what they are."""
@@ -62,6 +77,15 @@ class Redaction:
         if isinstance(value, dict):
             return {self.text(name): self.value(each) for name, each in value.items()}
         return value
+
+
+def _without_half(text: str, secret: str) -> str:
+    for size in range(len(secret) - 1, HALF - 1, -1):
+        if text.endswith(secret[:size]):
+            text = text[:-size] + REPLACEMENT
+        if text.startswith(secret[-size:]):
+            text = REPLACEMENT + text[size:]
+    return text
 
 
 def _spellings(secret: str) -> str:

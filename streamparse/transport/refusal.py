@@ -13,6 +13,7 @@ from typing import Any
 
 import msgspec
 
+from streamparse.decoding.lenient import Told, told
 from streamparse.errors import ResponseError
 from streamparse.limits import EXCERPT
 from streamparse.transport.framing import FramingKind, make_framing
@@ -49,19 +50,6 @@ _MINIMAX_RETRYABLE = frozenset({"1000", "1001", "1002", "1013", "1024", "1033", 
 parameters or the content, and are final."""
 
 
-class Told(msgspec.Struct, frozen=True):
-    """What a body says of the error in it. ``kinds`` are all the words that it has for it, the best one first."""
-
-    kinds: tuple[str, ...] = ()
-    message: str = ""
-    minimax: bool = False
-
-    @property
-    def code(self) -> str:
-        """The provider's own word for the error; empty if there is none."""
-        return self.kinds[0] if self.kinds else ""
-
-
 class Reply(msgspec.Struct, frozen=True):
     """A response, as far as an error goes into it. ``now`` is the wall clock, for dates, in seconds."""
 
@@ -74,15 +62,15 @@ class Reply(msgspec.Struct, frozen=True):
 def refusal(reply: Reply, reason: str, body: bytes, *, said: str = "") -> ResponseError:
     """The error of a response that is one. ``reason`` opens the message; ``body`` is the start of the body; ``said`` is
     what is known of the error where the body cannot be read."""
-    told = told_by(body)
-    words = [reason, told.code, told.message or said]
+    found = told_by(body)
+    words = [reason, found.code, found.message or said]
     line = ": ".join(" ".join(reply.redact.text(word).split())[:MESSAGE] for word in words if word)
     return ResponseError(
         line,
         status=reply.status,
-        code=reply.redact.text(told.code)[:MESSAGE],
+        code=reply.redact.text(found.code)[:MESSAGE],
         body=reply.redact.text(body.decode("utf-8", "replace"))[:EXCERPT],
-        retryable=_is_retryable(reply, told),
+        retryable=_is_retryable(reply, found),
         retry_after=retry_after(reply.headers, reply.now),
     )
 
@@ -93,7 +81,7 @@ def refusal(reply: Reply, reason: str, body: bytes, *, said: str = "") -> Respon
 def told_by(body: bytes) -> Told:
     """The error in a body: JSON, or an event stream whose last event it is. Empty if there is none to be found."""
     try:
-        return next((found for value in reversed(_values(body)) if (found := _told(value)) is not None), Told())
+        return next((found for value in reversed(_values(body)) if (found := told(value)) is not None), Told())
     except RecursionError:
         return Told()
 
@@ -114,61 +102,17 @@ def _decoded(payload: Any) -> Any:
         return None
 
 
-def _told(value: Any) -> Told | None:
-    """The error in a JSON value, in any of the shapes that servers use; None if it is none."""
-    if isinstance(value, list):
-        return next((found for each in value if (found := _told(each)) is not None), None)
-    if not isinstance(value, dict):
-        return None
-    base = value.get("base_resp")
-    if isinstance(base, dict) and str(base.get("status_code") or 0) != "0":
-        return Told((str(base["status_code"]),), _text(base.get("status_msg")), minimax=True)
-    error = value.get("error")
-    if isinstance(error, dict):
-        return Told(_kinds(error), _message(error))
-    if error:
-        return Told(_kinds(value), _text(error))
-    if "detail" in value:  # FastAPI
-        return Told(_kinds(value), _text(value["detail"]))
-    named = _message(value)
-    return Told(_kinds(value), named) if named and "choices" not in value else None
-
-
-def _kinds(error: Mapping[str, Any]) -> tuple[str, ...]:
-    """The words for the kind of an error. A number that only repeats a status says less than a word."""
-    found = [str(error[key]) for key in ("code", "type", "status") if isinstance(error.get(key), str | int)]
-    return tuple(sorted((kind for kind in found if kind not in ("", "error")), key=str.isdigit))
-
-
-def _message(error: Mapping[str, Any]) -> str:
-    found = (error.get(key) for key in ("message", "msg", "error_msg", "detail"))
-    return next((text for each in found if (text := _text(each))), "")
-
-
-def _text(value: Any) -> str:
-    """A message: text, or FastAPI's list of what is wrong and where."""
-    if isinstance(value, str):
-        return value
-    if isinstance(value, dict):
-        place = value.get("loc")
-        where = ".".join(map(str, place)) if isinstance(place, list) else ""
-        return ": ".join(filter(None, [where, _message(value)]))
-    if isinstance(value, list):
-        return "; ".join(filter(None, map(_text, value)))
-    return "" if value is None else str(value)
-
-
 # Whether, and when, to try again --------------------------------------------------------------------------------------
 
 
-def _is_retryable(reply: Reply, told: Told) -> bool:
-    kinds = {kind.lower() for kind in told.kinds}
+def _is_retryable(reply: Reply, found: Told) -> bool:
+    kinds = {kind.lower() for kind in found.kinds}
     if kinds & _FINAL:
         return False
     asked = reply.headers.get("x-should-retry")  # what OpenAI and Anthropic tell their own clients
     if asked in ("true", "false"):
         return asked == "true"
-    if told.minimax:
+    if found.minimax:
         return bool(kinds & _MINIMAX_RETRYABLE)
     if not 200 <= reply.status < 300:
         return _passes(reply.status)

@@ -10,6 +10,7 @@ from enum import StrEnum
 
 import msgspec
 
+from streamparse.limits import EXCERPT
 from streamparse.transport.sse import BOM, excerpt_of
 
 
@@ -43,8 +44,12 @@ def check_response(
     where the media type is missing or says nothing (a plain ASGI response has none), and corrects a wrong one: an event
     stream that starts with ``{`` would be an empty one, and no JSON starts with ``data:``.
     """
-    media_type = _media_type(headers)
-    reason = _refusal(status)
+    headers = list(headers.items() if isinstance(headers, Mapping) else headers)
+    media_type = _header(headers, "content-type")
+    media_type = (
+        re.split("[;,]", media_type, maxsplit=1)[0].strip().lower()
+    )  # a comma: sent twice, joined by the client
+    reason = _refusal(status, _header(headers, "location"))
     kind = ResponseKind.ERROR if reason else _kind(media_type, body_start)
     if kind is ResponseKind.ERROR:
         reason = reason or _unknown(media_type, body_start)
@@ -52,16 +57,24 @@ def check_response(
     return ResponseCheck(kind, status, media_type)
 
 
-def _media_type(headers: Mapping[str, str] | Iterable[tuple[str, str]]) -> str:
-    pairs = headers.items() if isinstance(headers, Mapping) else headers
-    found = next((value for name, value in pairs if name.lower() == "content-type"), "")
-    return re.split("[;,]", found, maxsplit=1)[0].strip().lower()  # a comma: sent twice, and joined by the client
+def _header(headers: Iterable[tuple[str, str]], wanted: str) -> str:
+    return next((value for name, value in headers if name.lower() == wanted), "")
 
 
-def _refusal(status: int) -> str:
+def _refusal(status: int, location: str) -> str:
     if status in (204, 205):
         return f"HTTP status {status}: no content"
+    if 300 <= status < 400 and location:
+        return (
+            f"HTTP status {status}: moved to {_place(location)}; use that address, or a client that follows redirects"
+        )
     return "" if 200 <= status < 300 else f"HTTP status {status}"
+
+
+def _place(location: str) -> str:
+    """An address without what may be secret in it: user, password, query."""
+    bare = re.split("[?#]", location, maxsplit=1)[0]
+    return re.sub(r"(?<=//)[^/]*@", "", bare)[:EXCERPT]
 
 
 _FIELDS = (b"data:", b"event:", b"id:", b"retry:", b":")

@@ -50,7 +50,7 @@ class Watchdog:
         """Ends a read that another thread is in."""
         with self._changed:
             if not self._stopped:
-                self._shut()
+                shut(self._socket)
 
     def _run(self) -> None:
         with self._changed:
@@ -60,14 +60,23 @@ class Watchdog:
                 left = deadline - self._now()
                 if left <= 0:
                     self.fired = True
-                    self._shut()
+                    shut(self._socket)
                     return
                 self._changed.wait(min(left, threading.TIMEOUT_MAX))
 
-    def _shut(self) -> None:
-        # Not the method of a TLS socket: that one first forgets its TLS state, under the hands of the reader.
-        with contextlib.suppress(OSError):
-            socket.socket.shutdown(self._socket, socket.SHUT_RDWR)
+
+def shut(sock: socket.socket) -> None:
+    """Ends what is going on at a socket, in whatever thread."""
+    # Not the method of a TLS socket: that one first forgets its TLS state, under the hands of the reader.
+    with contextlib.suppress(OSError):
+        socket.socket.shutdown(sock, socket.SHUT_RDWR)
+
+
+def shut_stream(stream: Any) -> None:
+    """The same for a network stream of the client, if requests do not share it; None is none."""
+    sock = None if stream is None else stream.get_extra_info("socket")
+    if isinstance(sock, socket.socket) and getattr(sock, "selected_alpn_protocol", lambda: None)() != "h2":
+        shut(sock)
 
 
 def socket_of(response: Any) -> socket.socket | None:
