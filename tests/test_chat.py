@@ -35,6 +35,7 @@ from streamparse import (
 )
 from streamparse.decoding import wire
 from streamparse.decoding.chat import DONE, ChatDecoder
+from streamparse.decoding.lenient import Told, told
 from tests.chunks import check_chunking, join
 
 TOOLS = [
@@ -245,6 +246,57 @@ def test_a_fragment_without_any_word_is_not_guessed_between_two_calls():
     assert sealed(events) == [("read", {}), ("read", {})]
 
 
+@pytest.mark.parametrize("index", [0, None])
+@pytest.mark.parametrize("first", ["", '{"cou'])
+@pytest.mark.parametrize("tools", [TOOLS, None])
+def test_an_id_that_comes_late_opens_no_call(index, first, tools):
+    """C2: a *different* id opens a call; behind no id there is none. The id that was told stays."""
+    rest = '{"count": 1}'.removeprefix(first)
+    for name in (None, "read"):
+        events = run(
+            call(first, name="read", index=index),
+            call(rest, id="c1", name=name, index=index),
+            call(" ", id="c1", index=index),
+            call('{"count": 2}', id="c2", name="read", index=index),
+            FINISH,
+            tools=tools,
+        )
+        assert sealed(events) == [("read", {"count": 1}), ("read", {"count": 2})]
+        assert not errors(events)
+        started = [event.id for event in events if isinstance(event, ToolCallStarted)]
+        assert started == ["c1" if not first and tools is None else "call_0", "c2"]
+
+
+def test_a_made_id_is_no_id_of_the_wire():
+    made = call("", name="read")
+    events = run(made, call('{"count": 1}'), call('{"count": 2}', id="call_0", name="read"), FINISH, tools=TOOLS)
+    assert sealed(events) == [("read", {"count": 1}), ("read", {"count": 2})]
+    assert DeviationCode.REPEATED_ID in deviations(events)
+
+
+def test_an_id_and_a_name_behind_a_sealed_call_open_the_next():
+    head = [call("{}", name="read"), FINISH]
+    events = run(*head, call("", id="c", name="read"), call('{"count": 1}'), FINISH)
+    assert sealed(events) == [("read", {}), ("read", {"count": 1})]
+
+
+def test_an_id_behind_complete_arguments_harms_no_call():
+    for index in (0, None):
+        events = run(call("{}", name="read", index=index), call("{}x", id="c", index=index), FINISH)
+        assert sealed(events) == [("read", {})]
+
+
+@pytest.mark.parametrize("index", [0, None])
+def test_one_id_for_several_calls(index):
+    """C4: both are kept."""
+    two = [call(f'{{"count": {count}}}', id="x", name="read", index=index) for count in (1, 2)]
+    events = run(*two, FINISH)
+    assert sealed(events) == [("read", {"count": 1}), ("read", {"count": 2})]
+    assert deviations(events) == [DeviationCode.REPEATED_ID]
+    again = [call(piece, id="x", name="read", index=index) for piece in ('{"count": 1}', '{"count"', ": 1}", "\n")]
+    assert sealed(run(*again, FINISH)) == [("read", {"count": 1})]
+
+
 def test_names_in_pieces():
     assert sealed(run(call(id="c", name="wri"), call(name="te"), call("{}"), FINISH)) == [("write", {})]
     restated = run(call(id="c", name="writ"), call(name="write"), call("{}"), FINISH, tools=TOOLS)
@@ -321,8 +373,11 @@ def test_arguments_repeated_whole_however_they_are_cut():
         assert errors(check_chunking(decode, raw)) == [ErrorCode.TRAILING_TEXT]
 
 
-@pytest.mark.parametrize("finish", ["tool_calls", "stop", "function_call", "tool_call"])
+@pytest.mark.parametrize("finish", ["tool_calls", "stop", "function_call", "tool_call", "eos"])
 def test_no_arguments_are_an_empty_object_at_a_regular_end(finish):
+    finishes = (finish, finish.upper())
+    for word in finishes:
+        assert sealed(run(call("", id="a", name="read"), chunk(word))) == [("read", {})]
     (end,) = [
         event for event in run(call("", id="a", name="read"), chunk(finish)) if isinstance(event, ToolCallFinished)
     ]
@@ -337,6 +392,45 @@ def test_no_arguments_are_truncation_anywhere_else(last):
     assert len(errors(events)) == 1
     assert isinstance(events[-1], Ended)
     assert not events[-1].clean
+
+
+def test_a_later_word_that_the_answer_was_cut_counts():
+    """C6: an empty call that may have been cut is not {}."""
+    events = run(call("", id="a", name="read"), chunk("tool_calls"), chunk("length"), DONE)
+    assert errors(events) == [ErrorCode.UNTERMINATED_JSON]
+    assert events[-1] == Ended("length", None, False)
+    assert run(chunk("length"), chunk("stop"))[-1] == Ended("length")
+    assert run(chunk("stop"), chunk("tool_calls"))[-1] == Ended("stop")
+
+
+@pytest.mark.parametrize("word", ["null", "None", " "])
+def test_words_that_are_no_finish_reason(word):
+    events = run(call("{}", id="a", name="read"), chunk(word))
+    assert errors(events) == [ErrorCode.STREAM_INTERRUPTED]
+    assert events[-1] == Ended(None, None, False)
+    assert run(chunk(word, content="a"), chunk("stop"))[-1] == Ended("stop")
+
+
+def test_a_promise_in_capitals():
+    assert errors(run(chunk("TOOL_CALLS", content="a"))) == [ErrorCode.MISSING_CALL]
+
+
+def test_null_in_place_of_no_arguments():
+    """C5: some servers write it for a tool without parameters."""
+
+    def decode(pieces: list[str]) -> list[Event]:
+        return run(call("", id="a", name="read"), *map(call, pieces), FINISH)
+
+    events = check_chunking(decode, " null\n")
+    assert sealed(events) == [("read", {})]
+    assert deviations(events) == [DeviationCode.ARGUMENTS_NOT_TEXT]
+    (end,) = [event for event in events if isinstance(event, ToolCallFinished)]
+    assert end.call.arguments_json == "{}"
+    assert end.call.trusted
+    for cut in (chunk("length"), chunk("content_filter"), {}):
+        assert not sealed(run(call("null", id="a", name="read"), cut))
+    for other in ("nullnull", 'null{"count": 1}', "nul", '"null"', "None", object()):
+        assert not sealed(run(call(other, id="a", name="read"), FINISH, repair=0))
 
 
 def test_complete_but_interrupted():
@@ -404,6 +498,7 @@ def test_a_whole_completion_gives_the_same_events():
     [
         ({"error": {"code": 429, "message": "slow down"}}, "429 slow down"),
         ({"error": "no"}, "no"),
+        ({"error": ["no", {"msg": "never"}]}, "no; never"),
         ({"error": {"x": 1}}, "an error without a message"),
         ({"base_resp": {"status_code": "1002", "status_msg": "rate limit"}}, "1002 rate limit"),
         ({"choices": [{"delta": {}, "error": {"message": "gone"}}]}, "gone"),
@@ -415,6 +510,136 @@ def test_errors_in_the_stream(error, words):
         (event.error.code, event.error.reason) for event in events if isinstance(event, ToolCallFailed | Failed)
     ] == [(ErrorCode.PROVIDER_ERROR, words)] * 2
     assert not sealed(events)
+
+
+@pytest.mark.parametrize(
+    ("error", "words"),
+    [
+        (
+            {"object": "error", "message": "too long", "type": "BadRequestError", "code": 400},
+            "400 BadRequestError too long",
+        ),
+        ({"object": "error", "message": "too long", "code": None}, "too long"),
+        ({"detail": "Not authenticated"}, "Not authenticated"),
+        ({"detail": [{"loc": ["body", "tools"], "msg": "missing"}]}, "body.tools: missing"),
+        ({"code": 401, "msg": "bad key", "data": None}, "401 bad key"),
+        ({"code": "InvalidParameter", "message": "bad"}, "InvalidParameter bad"),
+        ({"status": 429, "message": "slow down", "choices": []}, "slow down"),
+        ({"type": "error", "message": "boom"}, "error boom"),
+        ({"error": {"code": 502, "metadata": {}, "msg": "gone"}}, "502 gone"),
+    ],
+)
+def test_errors_without_a_field_of_their_own(error, words):
+    for form in (error, json.dumps(error), SimpleNamespace(**error), wire.read(json.dumps(error))):
+        events = run(call("{}", id="a", name="read"), form, DONE)
+        failures = [event.error for event in events if isinstance(event, ToolCallFailed | Failed)]
+        assert [(each.code, each.reason) for each in failures] == [(ErrorCode.PROVIDER_ERROR, words)] * 2
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        {"message": "warming up"},
+        {"code": 0, "msg": "success"},
+        {"code": 200, "message": "ok", "type": "error"},
+        {"detail": ""},
+        {"type": "status", "message": "queued", "status": "running"},
+        {"choices": [{"delta": {"content": "a"}}], "message": "hi", "code": 7, "detail": "x"},
+    ],
+)
+def test_what_is_no_error(given):
+    events = run(given, chunk("stop"))
+    assert not errors(events)
+    assert run(json.dumps(given), chunk("stop")) == events
+    assert text_of(events) == ("a" if "choices" in given else "")
+
+
+def test_where_an_error_stands_makes_no_difference():
+    error = {"code": 502, "message": "upstream"}
+    found = [told({"error": error}), told({"choices": [{"delta": {}, "error": error}]}), told([{"error": error}])]
+    assert found == [Told(("502",), "upstream")] * 3
+    assert told({"message": "bad", "code": "x"}) == Told(("x",), "bad")
+    bare = told({"message": "bad"})
+    assert bare is not None
+    assert not bare.certain
+    assert told({"base_resp": {"status_code": 1002, "status_msg": "slow"}}) == Told(("1002",), "slow", minimax=True)
+    assert told({"choices": [{"delta": {"content": "x"}}], "message": "hi"}) is None
+
+
+@pytest.mark.parametrize(
+    "late", ["garbage", {"error": {"message": "late"}}, {"detail": "late"}, call("{", id="z", name="read"), FINISH]
+)
+def test_nothing_behind_the_last_word_harms_a_whole_answer(late):
+    """S: behind ``[DONE]`` only usage counts."""
+    usage = {"choices": [], "usage": {"total_tokens": 3}}
+    before = [chunk(content="a"), chunk("stop"), DONE]
+    assert run(*before, late, usage) == [Text("a"), Ended("stop", {"total_tokens": 3}, True)]
+
+
+def test_usage_in_other_places():
+    moonshot = chunk("stop")
+    moonshot["choices"][0]["usage"] = {"total_tokens": 3}
+    groq = {**chunk("stop"), "x_groq": {"id": "r", "usage": {"total_tokens": 3}}}
+    for last in (moonshot, groq):
+        for form in (last, json.dumps(last)):
+            assert run(form) == [Ended("stop", {"total_tokens": 3})]
+
+
+def test_entries_without_function():
+    flat = chunk(tool_calls=[{"index": 0, "id": "a", "name": "read", "arguments": '{"count"'}])
+    more = chunk(tool_calls=[{"index": 0, "arguments": ": 1}"}])
+    assert sealed(run(flat, more, FINISH)) == [("read", {"count": 1})]
+    assert sealed(run(json.dumps(flat), json.dumps(more), FINISH)) == [("read", {"count": 1})]
+    custom = {"index": 0, "id": "a", "type": "custom", "custom": {"name": "shell", "input": "ls -l"}}
+    (end,) = [event for event in run(chunk(tool_calls=[custom]), FINISH) if isinstance(event, ToolCallFailed)]
+    assert (end.call.name, end.call.raw, end.error.code) == ("shell", "ls -l", ErrorCode.INVALID_JSON)
+
+
+def test_a_character_of_an_argument_that_is_cut_in_two():
+    """J2: as dicts and as JSON text, with whatever stands around it."""
+    high, low = "\ud83d", "\ude00"
+    for pieces in (
+        ['{"text": "a' + high, low + 'b"}'],
+        ['{"text": "a', high, low, 'b"}'],
+        ["", '{"text": "a' + high, low + 'b"}'],
+    ):
+        for name in ("read", ""):
+            head, *rest, last = pieces
+            named = call(last, name="" if name else "read")  # at the end, it waits for the name
+            chunks = [call(head, id="c", name=name), *map(call, rest), named, FINISH]
+            for events in (run(*chunks), run(*map(json.dumps, chunks))):
+                assert sealed(events) == [("read", {"text": "a\U0001f600b"})]
+                assert not deviations(events)
+
+
+@pytest.mark.parametrize(
+    "pieces", [['{"text": "\ud83d', 'a"}'], ['{"text": "\ude00"}'], ['{"text": "\ud83d'], ["\ud83d"]]
+)
+def test_half_a_character_in_an_argument_fails_the_call(pieces):
+    for last in (FINISH, chunk("length"), {}, {"error": "x"}):
+        events = run(call("", id="c", name="read"), *map(call, pieces), last)
+        assert not sealed(events)
+        assert [type(event) for event in events if isinstance(event, ToolCallFailed)] == [ToolCallFailed]
+        for event in events:
+            assert streamparse.events.loads(streamparse.events.dumps(event)) is not None
+
+
+def test_half_a_character_in_a_name_or_an_id():
+    odd = "a\ud800"
+    chunks: list[Any] = [
+        call("{}", id=odd, name=odd),
+        call("{}", id=odd, name="b\udfff", index=1),
+        call("x\ud800", index=0),
+        {"choices": [{"index": 0, "delta": {"function_call": {"name": odd, "arguments": "{}"}}, "finish_reason": odd}]},
+    ]
+    events = run(*chunks, "no JSON \ud800")
+    assert [name for name, _ in sealed(events)] == ["a\ufffd", "b\ufffd", "a\ufffd"]
+    for event in events:
+        assert streamparse.events.loads(streamparse.events.dumps(event)) is not None
+    assert run(*map(json.dumps, chunks), "no JSON \ud800") == events
+    usage = {"total_tokens": 3, "details": [{odd: odd}]}
+    sound = {"total_tokens": 3, "details": [{"a\ufffd": "a\ufffd"}]}
+    assert run({**chunk("stop"), "usage": usage})[-1] == Ended("stop", sound)
 
 
 def test_no_error():
@@ -483,6 +708,45 @@ def test_a_call_that_comes_again_is_reported_once():
     other = run(*m2(content=NATIVE), call('{"text": "b"}', id="c", name="read"), FINISH, tools=TOOLS)
     assert sealed(other) == [("read", {"text": "a"}), ("read", {"text": "b"})]
     assert ToolCallStarted(1, "c", "read") in other
+
+
+def native(**values: str) -> str:
+    parameters = "".join(f'<parameter name="{key}">{value}</parameter>\n' for key, value in values.items())
+    return f'<minimax:tool_call>\n<invoke name="pay">\n{parameters}</invoke>\n</minimax:tool_call>'
+
+
+@pytest.mark.parametrize(
+    ("text", "value", "same"),
+    [
+        ("100", "100", True),
+        ("100.0", "100", True),
+        ("1e2", "100.0", True),
+        ("true", "true", True),
+        ("null", "null", True),
+        ("abc", '"abc"', True),
+        ("[1, 2.0]", "[1.0, 2]", True),
+        ("100", "101", False),
+        ("100", '"1e"', False),
+        ("abc", '"abd"', False),
+        ("1", "true", False),
+    ],
+)
+def test_a_repeated_call_is_known_by_its_values(text, value, same):
+    """C9: native text has no types."""
+    again = call(f'{{"eur": {value}}}', id="c", name="pay")
+    assert (len(sealed(run(*m2(content=native(eur=text)), again, FINISH))) == 1) is same
+
+
+def test_a_structured_call_that_comes_again_in_the_text():
+    """C9: both were told, and only the first may run unasked."""
+    first, text = call('{"eur": 100}', id="c", name="pay"), m2(content=native(eur="100"))
+    other = m2(content=native(eur="7"))
+    for chunks in ([first, *text], [first, call("{}", id="d", name="read"), *text]):
+        events = run(*chunks, FINISH, dialect="minimax_m2")
+        ends = [event.call for event in events if isinstance(event, ToolCallFinished) and event.call.name == "pay"]
+        assert sorted(end.trusted for end in ends) == [False, True]
+        assert DeviationCode.REPEATED_CALL in deviations(events)
+    assert DeviationCode.REPEATED_CALL not in deviations(run(first, *other, FINISH, dialect="minimax_m2"))
 
 
 def test_a_call_that_comes_again_while_the_text_still_holds_it_back():
@@ -653,12 +917,16 @@ SCALARS = (
             "<think>",
             NATIVE,
             "0",
+            "null",
+            "\ud83d",
+            "\ude00",
         ]
     )
 )
 KEYS = (
     "choices delta message index id function name arguments content reasoning reasoning_details tool_calls usage error "
-    "finish_reason native_finish_reason function_call base_resp status_code text type model"
+    "finish_reason native_finish_reason function_call base_resp status_code text type model "
+    "custom input x_groq detail msg code"
 ).split()
 ANYTHING = st.recursive(
     SCALARS,
@@ -744,4 +1012,15 @@ def test_linear_in_fragments_and_in_calls():
         decoder.feed(call("{", index=index))
     for _ in range(20_000):  # a finish in every chunk, while all of them are open
         decoder.feed({"choices": [{"delta": {}, "finish_reason": "tool_calls"}]})
+    decoder.close()
+
+
+@pytest.mark.parametrize("piece", ["y", " ", '{"text": "a"', "\ud83d"])
+def test_linear_where_every_chunk_has_a_finish(piece):
+    """C5: whether arguments were repeated is asked at each of them."""
+    decoder = ChatDecoder()
+    for count in (300_000, 1):
+        decoder.feed(call('{"text": "' + "a" * count + '"}y', id="c", name="read", index=count))
+        for _ in range(30_000):
+            decoder.feed({"choices": [{**call(piece, index=count)["choices"][0], "finish_reason": "stop"}]})
     decoder.close()

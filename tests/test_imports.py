@@ -36,8 +36,9 @@ BANNED = {
     "agent": FRONT,
 }
 
-# All that transport may know of decoding. It hands payloads to a decoder, and cannot tell how one works inside.
-DECODERS = ["decoding.native", "decoding.chat", "decoding.messages", "decoding.encode"]
+# All that transport may know of decoding. It hands payloads to a decoder, and cannot tell how one works inside. What an
+# error looks like (C8) is written down once, in ``lenient``, for chunks and for the bodies of responses.
+DECODERS = ["decoding.native", "decoding.chat", "decoding.messages", "decoding.encode", "decoding.lenient"]
 
 # Who may import a package, of all rooms.
 OWNERS = {

@@ -481,6 +481,81 @@ def test_errors_in_the_stream(error, words):
         assert not sealed(events)
 
 
+@pytest.mark.parametrize(
+    ("error", "words"),
+    [
+        ({"object": "error", "message": "too long", "code": 400}, "400 too long"),
+        ({"detail": "Not authenticated"}, "Not authenticated"),
+        ({"code": 401, "msg": "bad key"}, "401 bad key"),
+    ],
+)
+def test_errors_without_a_field_of_their_own(error, words):
+    for form in (error, json.dumps(error)):
+        failures = [event.error.reason for event in run(form) if isinstance(event, Failed)]
+        assert failures == [words]
+
+
+@pytest.mark.parametrize("late", ["garbage", {"type": "error", "error": {"message": "late"}}, {"detail": "late"}])
+def test_nothing_behind_the_last_word_harms_a_whole_answer(late):
+    assert run(*ANSWER, late) == EVENTS
+
+
+def test_a_later_word_that_the_answer_was_cut_counts():
+    assert run(says("a"), end("end_turn"), end("max_tokens"), STOP)[-1] == Ended("max_tokens")
+    assert run(says("a"), end("null"))[-1] == Ended(None, None, False)
+
+
+def test_pieces_of_json_that_are_no_text():
+    """C7: an object is the arguments."""
+    whole = delta(type="input_json_delta", partial_json={"count": 1})
+    for form in (whole, json.dumps(whole)):
+        for before in ([], [more("")]):
+            events = run(tool(), *before, form, closed(), end(), STOP)
+            assert sealed(events) == [("read", {"count": 1})]
+            assert deviations(events) == [DeviationCode.ARGUMENTS_NOT_TEXT]
+    empty = delta(type="input_json_delta", partial_json={})
+    assert sealed(run(tool(), empty, closed(), end(), STOP)) == [("read", {})]
+    assert sealed(run(tool(), empty, more('{"count": 1}'), closed(), end(), STOP)) == [("read", {"count": 1})]
+    for odd in (3, [1]):
+        assert not sealed(run(tool(), delta(type="input_json_delta", partial_json=odd), closed(), end(), STOP))
+
+
+def test_null_in_place_of_no_arguments():
+    events = run(*call("null"), end(), STOP)
+    assert sealed(events) == [("read", {})]
+    assert deviations(events) == [DeviationCode.ARGUMENTS_NOT_TEXT]
+    assert not sealed(run(*call("null"), end("max_tokens"), STOP))
+
+
+def test_half_characters():
+    """J2 in arguments; and nothing that cannot be encoded in an event."""
+    high, low = "\ud83d", "\ude00"
+    events = [tool(), more('{"text": "' + high), more(low + '"}'), closed(), end(), STOP]
+    for found in (run(*events), run(*map(json.dumps, events))):
+        assert sealed(found) == [("read", {"text": "\U0001f600"})]
+    odd = [
+        tool("a" + high, "b" + high),
+        more("{}"),
+        closed(),
+        opened({"type": high + "tool_use", "name": high}, 1),
+        closed(1),
+        end(high),
+        STOP,
+    ]
+    found = run(*odd)
+    assert sealed(found) == [("a\ufffd", {}), ("\ufffd", {})]
+    again = [tool("a", high), more("{"), tool(None, high), more("}"), closed(), end(), STOP]
+    assert sealed(run(*again)) == sealed(run(*map(json.dumps, again))) == [("a", {})]
+    for event in [*found, *run(tool(), more("{}"), closed(), more(high), end())]:
+        assert streamparse.events.loads(streamparse.events.dumps(event)) is not None
+    assert not sealed(run(tool(), more('{"text": "' + high), more('a"}'), closed(), end(), STOP))
+
+
+def test_a_made_id_is_no_id_of_the_wire():
+    two = [tool(id=None), more('{"count": 1}'), tool(id="call_0"), more('{"count": 2}'), closed(), end(), STOP]
+    assert sealed(run(*two)) == [("read", {"count": 1}), ("read", {"count": 2})]
+
+
 def test_text_that_is_no_json_fails_what_may_have_lost_a_piece():
     events = run(tool(), more('{"text": "'), '{"type": "content_bl', more('x"}'), closed(), end(), STOP)
     assert errors(events) == [ErrorCode.INVALID_JSON, ErrorCode.INVALID_JSON]
@@ -755,7 +830,9 @@ ANYTHING = st.recursive(
     max_leaves=12,
 )
 SMALL = st.sampled_from([0, 0, 1, 2, None, "1", -1])
-PIECES = st.sampled_from(["", "{", "}", '"count"', ": 1", "{}", '{"text": "a"}', "x", " ", NATIVE, "<think>"])
+PIECES = st.sampled_from(
+    ["", "{", "}", '"count"', ": 1", "{}", '{"text": "a"}', "x", " ", NATIVE, "<think>", "null", "\ud83d", "\ude00"]
+)
 PARTS = st.one_of(
     st.builds(tool, st.sampled_from(["read", "write", "", None]), st.sampled_from(["a", "b", None]), SMALL),
     st.builds(lambda index, given: tool(index=index, input=given), SMALL, ANYTHING),

@@ -9,12 +9,17 @@ import json
 from collections.abc import Callable
 from typing import Any
 
+import msgspec
+
+from streamparse.decoding.lenient import sound
 from streamparse.decoding.outcome import Outcome
 from streamparse.events import (
     ArgumentDelta,
     ArgumentRejected,
     ArgumentValue,
     Deviated,
+    Deviation,
+    DeviationCode,
     Ended,
     ErrorCode,
     ErrorDetail,
@@ -54,34 +59,76 @@ class Account(Outcome):
 
     def error(self, code: ErrorCode, reason: str, excerpt: str = "") -> ErrorDetail:
         """An error at this place."""
-        return ErrorDetail(code, reason, self.place, excerpt=excerpt[:EXCERPT])
+        return ErrorDetail(code, reason, self.place, excerpt=sound(excerpt[:EXCERPT]))
 
 
-class Twins:
-    """The calls that came in the text, for structured calls that repeat them (C9). Each can be repeated once.
+class _Calls:
+    """Sealed calls by name and arguments, each of which can be taken once.
 
     The arguments are written down only when somebody asks for the first time; then each question is one look-up."""
 
-    __slots__ = ("_finished", "_known", "_running")
+    __slots__ = ("_known", "_new")
 
     def __init__(self) -> None:
-        self._running: dict[int, str] = {}
-        self._finished: dict[str, list[tuple[int, ToolCall]]] = {}
+        self._new: dict[str, list[tuple[int, ToolCall]]] = {}
         self._known: dict[str, dict[str, list[int]]] = {}  # by name and arguments
 
     def __bool__(self) -> bool:
+        return bool(self._new or self._known)
+
+    def any(self, name: str) -> bool:
+        return bool(self._new.get(name) or self._known.get(name))
+
+    def add(self, index: int, call: ToolCall) -> None:
+        self._new.setdefault(call.name, []).append((index, call))
+
+    def take(self, name: str, arguments: dict[str, Any]) -> int | None:
+        """The index of a call with these arguments, which is forgotten."""
+        known = self._known.setdefault(name, {})
+        for index, call in self._new.pop(name, ()):
+            known.setdefault(_written(call.arguments), []).append(index)
+        key = _written(arguments) if known else ""
+        indexes = known.get(key)
+        if indexes is None:
+            return None
+        index = indexes.pop(0)
+        if not indexes:
+            del known[key]
+        return index
+
+
+class Twins:
+    """The calls that came in the text, for structured calls that repeat them, and the other way round (C9). Each can be
+    repeated once."""
+
+    __slots__ = ("_finished", "_running", "_structured")
+
+    def __init__(self) -> None:
+        self._running: dict[int, str] = {}
+        self._finished = _Calls()
+        self._structured = _Calls()
+
+    def __bool__(self) -> bool:
         """Whether any call came in the text that may be repeated."""
-        return bool(self._running or self._finished or self._known)
+        return bool(self._running or self._finished)
 
     def start(self, index: int, name: str) -> None:
         """A call began in the text."""
         self._running[index] = name
 
     def end(self, index: int, call: ToolCall | None) -> None:
-        """It ended; None if it failed."""
+        """It ended; None if it failed, or is no call of its own."""
         self._running.pop(index, None)
         if call is not None:
-            self._finished.setdefault(call.name, []).append((index, call))
+            self._finished.add(index, call)
+
+    def sealed(self, call: ToolCall) -> None:
+        """A structured call was sealed."""
+        self._structured.add(-1, call)
+
+    def again(self, call: ToolCall) -> bool:
+        """Whether a call that ends in the text repeats a structured one that was sealed before it."""
+        return bool(self._structured) and self._structured.take(call.name, call.arguments) is not None
 
     def running(self, name: str) -> bool:
         """Whether such a call has begun and not ended. (At most one runs, and those that wait in the reasoning.)"""
@@ -89,19 +136,30 @@ class Twins:
 
     def any(self, name: str) -> bool:
         """Whether a call of this name came, and no structured call has repeated it."""
-        return bool(self._finished.get(name) or self._known.get(name)) or self.running(name)
+        return self._finished.any(name) or self.running(name)
 
     def take(self, name: str, arguments: dict[str, Any]) -> int | None:
         """The index of the call that one with these arguments repeats."""
-        known = self._known.setdefault(name, {})
-        for index, call in self._finished.pop(name, ()):
-            known.setdefault(_written(call.arguments), []).append(index)
-        indexes = known.get(_written(arguments)) if known else None
-        return indexes.pop(0) if indexes else None
+        return self._finished.take(name, arguments)
 
 
 def _written(arguments: dict[str, Any]) -> str:
-    return json.dumps(arguments, sort_keys=True)
+    """The arguments, so that they are equal if they are to be taken for the same. Native text has no types, so a string
+    is equal to the value whose JSON text it is; numbers go by their value."""
+    return json.dumps({key: _value_text(value) for key, value in arguments.items()}, sort_keys=True)
+
+
+def _value_text(value: Any) -> str:
+    text = value if isinstance(value, str) else json.dumps(value)
+    try:
+        return json.dumps(json.loads(text, parse_float=_number), sort_keys=True)
+    except (ValueError, RecursionError):  # a text that is no JSON
+        return text
+
+
+def _number(text: str) -> float | int:
+    value = float(text)
+    return int(value) if value.is_integer() else value
 
 
 class Road:
@@ -133,6 +191,12 @@ class Road:
         for event in events:
             self._take(event)
 
+    def _told_again(self, index: int, call: ToolCall) -> ToolCall:
+        """C9: the structured call came first, and nothing that was told is taken back."""
+        deviation = Deviation(DeviationCode.REPEATED_CALL, self._account.place)
+        self._account.events.append(Deviated(self.index(index), deviation))
+        return msgspec.structs.replace(call, deviations=(*call.deviations, deviation), trusted=False)
+
     def _take(self, event: Event) -> None:
         account = self._account
         twins = account.twins
@@ -149,7 +213,10 @@ class Road:
                 twins.start(self.index(index), name)
                 account.events.append(ToolCallStarted(self.index(index), id_, name))
             case ToolCallFinished(index, call):
-                twins.end(self.index(index), call)
+                again = twins.again(call)
+                twins.end(self.index(index), None if again else call)
+                if again:
+                    call = self._told_again(index, call)
                 account.conclude(ToolCallFinished(self.index(index), call))
             case ToolCallFailed(index, partial, error):
                 twins.end(self.index(index), None)

@@ -83,7 +83,7 @@ class JsonDecoder(Outside):
     ends inside a string), ``spans`` (start and end in the input, per complete member of the root object), ``start``
     and ``end`` of the root value."""
 
-    __slots__ = ("_fenced",)
+    __slots__ = ()
 
     def __init__(
         self,
@@ -100,7 +100,6 @@ class JsonDecoder(Outside):
         if root not in _ROOTS:
             raise UsageError(f"root={root!r} is unknown; use one of {', '.join(_ROOTS)}")
         super().__init__(index, path, offset, repair, limits, _ROOTS[root], _END, root)
-        self._fenced = False
 
     def feed(self, text: str) -> list[JsonEvent]:
         """More text. Returns what it makes certain; the list belongs to the caller.
@@ -310,6 +309,9 @@ class JsonDecoder(Outside):
             self._place, self._after = _FENCED_ROOTS[self._kind], _FENCE_END
             self._repaired(repairs.CODE_FENCE, pos, self.path, out)
         return pos + 3
+
+    def _behind(self, fenced: bool) -> Place:
+        return _FENCE_END if fenced else _END
 
     def _fence_word(self, text: str, pos: int, out: Out) -> int:
         """``json`` after an opening fence."""

@@ -9,13 +9,16 @@ fragment without any word goes to the call that still needs it.
 index              the fragment has     it belongs to
 =================  ===================  ============================================================================
 used               another id           a new call
-used               the id of the call   the call there; a new one for another name behind complete arguments
-used               a name, no known id  a new call if the arguments there are complete, and it does not restate them
+used               the id of the call   the call there; behind complete arguments a new one for another name, or for
+                                        the same name with other arguments
+used               a name, or the       a new call if the arguments there are complete, and it does not restate them
+                   first id there
 used               anything else        the call there
 unused             a name or a new id   a new call
 unused             a known id, no name  the call of this id
 unused             neither              the only call whose arguments are not complete (``orphan_fragment``)
-none               an id                the call of this id, or a new one
+none               an id                the call of this id; the last call if it had none and is not complete, and
+                                        no other name comes; or a new one
 none               a name               a new call, unless it repeats or continues the name of the last call
 none               neither              the last call
 =================  ===================  ============================================================================
@@ -26,6 +29,7 @@ A fragment that finds no call and has neither id nor name opens one that can onl
 from __future__ import annotations
 
 from streamparse.decoding.account import Account
+from streamparse.decoding.lenient import sound
 from streamparse.decoding.roster import LENGTH, Roster
 from streamparse.decoding.wire import Fragment, Function
 from streamparse.decoding.wirecall import Settings, WireCall, argument_text
@@ -51,7 +55,7 @@ class Assembly(Roster):
 
     def take(self, fragment: Fragment, index: int | None = None) -> None:
         """A fragment of ``tool_calls``; ``index`` stands in for a missing one."""
-        function = fragment.function or _NOTHING
+        function = fragment.function or fragment.flat()
         call = self._slots.get(fragment.index)  # type: ignore[arg-type]  # None is no key
         if call is not None and not fragment.id and not function.name and call.flowing:
             text = function.arguments
@@ -63,14 +67,14 @@ class Assembly(Roster):
         place = index if fragment.index is None else fragment.index
         if place is not None and place < 0:
             place = None
-        self._take(place, fragment.id or "", function)
+        self._take(place, sound(fragment.id or ""), function)
 
     def take_legacy(self, function: Function) -> None:
         """C10: a ``function_call``."""
         self._take(_LEGACY, "", function)
 
     def _take(self, index: int | None, id_: str, function: Function) -> None:
-        name = function.name or ""
+        name = sound(function.name or "")
         text, as_text = argument_text(function.arguments)
         if not (id_ or name or text):
             return
@@ -95,20 +99,26 @@ class Assembly(Roster):
     def _find(self, index: int | None, id_: str, name: str, text: str) -> WireCall | None:
         """The call of a fragment by the table above; None for a new one."""
         if index is None:
-            return self._named(id_, name) if id_ else self._continued(name, text)
+            return self._named(id_, name, text) if id_ else self._continued(name, text)
         call = self._slots.get(index)
         if call is None:
             if name or id_:
                 return None if name else self._ids.get(id_)
             return self._adopt(index)
-        if id_ and call.id:
-            return call if id_ == call.id and not _renames(call, name) else None
+        if id_ and call.wire_id:
+            return call if id_ == call.wire_id and not _reuses(call, name, text) else None
+        if id_ and not name:
+            return call if call.wants_id(text) or call.begins_with(text) else None
+        if id_ and call.over and not text:
+            return None
         return None if name and _opens(call, name, text) else call
 
-    def _named(self, id_: str, name: str) -> WireCall | None:
+    def _named(self, id_: str, name: str, text: str) -> WireCall | None:
         """A fragment with an id and without index."""
         call = self._ids.get(id_)
-        return None if call is None or _renames(call, name) else call
+        if call is None:
+            return self._continued(name, text) if self._last is not None and self._last.wants_id(text) else None
+        return None if _reuses(call, name, text) else call
 
     def _continued(self, name: str, text: str) -> WireCall | None:
         """A fragment without index and id."""
@@ -163,12 +173,11 @@ class Assembly(Roster):
         self._touched.pop(call.order, None)
 
 
-_NOTHING = Function()
-
-
-def _renames(call: WireCall, name: str) -> bool:
-    """C2, C4: another name where the arguments are complete opens the next call, also if it repeats the id."""
-    return bool(name) and (call.over or call.complete) and name.strip() != call.name.strip()
+def _reuses(call: WireCall, name: str, text: str) -> bool:
+    """C2, C4: a name where the arguments are complete opens the next call although it repeats the id, unless what comes
+    may repeat the call, whole or piece by piece."""
+    same = name.strip() == call.name.strip()
+    return bool(name) and _opens(call, name, text) and not (same and call.begins_with(text))
 
 
 def _opens(call: WireCall, name: str, text: str) -> bool:

@@ -26,7 +26,7 @@ from typing import Any
 
 from streamparse.decoding.account import Account
 from streamparse.decoding.blocks import Block
-from streamparse.decoding.lenient import plain
+from streamparse.decoding.lenient import plain, sound
 from streamparse.decoding.pieces import Pieces
 from streamparse.decoding.roster import LENGTH, Roster
 from streamparse.decoding.wirecall import Settings, WireCall, argument_text
@@ -57,14 +57,14 @@ class BlockCalls(Roster):
         """A block that is a call."""
         call = self._slots.get(index)
         if call is not None and _restates(block, call) and call.order not in self._waiting:
-            call.add_name(block.name or "")
+            call.add_name(sound(block.name or ""))
         else:
             self.end(index)
             call = self._slots[index] = self._new(server="" if block.type in (LOCAL, None) else block.type or "")
             if call is None:
                 return
-            call.add_id(block.id or "")
-            call.add_name(block.name or "")
+            call.add_id(sound(block.id or ""))
+            call.add_name(sound(block.name or ""))
         if call.name.strip():
             call.start()
         text = _input_text(block.input)
@@ -90,13 +90,14 @@ class BlockCalls(Roster):
         """Whether what comes for this block is ignored."""
         return index in self._slots and self._slots[index] is None
 
-    def take(self, index: int, text: str) -> None:
-        """A piece of the arguments."""
+    def take(self, index: int, piece: Any) -> None:
+        """A piece of the arguments, or all of them as an object (C7)."""
         call = self._slots.get(index)
-        if call is not None and call.flowing and not self._given and not self._waiting:  # the fast path
-            self._account.place += len(text)
-            call.more(text)
+        if call is not None and call.flowing and type(piece) is str and not self._given and not self._waiting:
+            self._account.place += len(piece)  # the fast path
+            call.more(piece)
             return
+        text = _input_text(piece)
         if not text or (call is None and index in self._slots):
             return
         self._account.place += len(text)
@@ -104,9 +105,9 @@ class BlockCalls(Roster):
             call = self._slots[index] = self._adopt() or self._new()
             if call is None:
                 return
-        self._take(call, text)
+        self._take(call, text, as_text=isinstance(piece, str))
 
-    def _take(self, call: WireCall, text: str) -> None:
+    def _take(self, call: WireCall, text: str, *, as_text: bool) -> None:
         if call.over:
             call.late(text)
         elif call.order in self._given:
@@ -114,7 +115,7 @@ class BlockCalls(Roster):
         else:
             if call.order in self._waiting and text.strip():
                 call.deviate(DeviationCode.LATE_FRAGMENT, text)
-            call.add_arguments(text)
+            call.add_arguments(text, as_text=as_text)
 
     def _adopt(self) -> WireCall | None:
         """The only call that is open, if it wants arguments."""
@@ -146,8 +147,8 @@ class BlockCalls(Roster):
             self._close(call)
 
     def _seal_stopped(self, call: WireCall) -> None:
-        if call.blank or call.complete:
-            self._seal_one(call, empty=call.blank)
+        if call.without or call.complete:
+            self._seal_one(call, empty=call.without)
 
     def _seal_one(self, call: WireCall, *, empty: bool = False, cut: bool = False) -> None:
         late = self._given.pop(call.order, None)
@@ -204,8 +205,8 @@ class _Late:
 
 def _restates(block: Block, call: WireCall) -> bool:
     """C3: the start of a call that runs, once more."""
-    same_name = not block.name or not call.name or block.name.strip() == call.name.strip()
-    return not call.over and bool(block.id) and block.id == call.id and same_name
+    same_name = not block.name or not call.name or sound(block.name).strip() == call.name.strip()
+    return not call.over and bool(block.id) and sound(block.id or "") == call.wire_id and same_name
 
 
 def _input_text(given: Any) -> str:

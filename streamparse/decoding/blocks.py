@@ -13,6 +13,7 @@ import msgspec
 from streamparse.decoding.lenient import (
     BaseResp,
     base_resp_of,
+    error_of,
     failure,
     get,
     get_int,
@@ -40,7 +41,7 @@ class Delta(msgspec.Struct, gc=False):
     type: str | None = None
     text: str | None = None
     thinking: str | None = None
-    partial_json: str | None = None
+    partial_json: Any = None
     stop_reason: str | None = None
 
 
@@ -54,7 +55,8 @@ class Message(msgspec.Struct, gc=False):
 
 
 class Event(msgspec.Struct, gc=False):
-    """One event, or a whole message (``content`` to ``stop_reason``)."""
+    """One event, or a whole message (``content`` to ``stop_reason``). Only an error has the last two fields, as in
+    ``wire.Chunk``."""
 
     type: str | None = None
     index: int | None = None
@@ -67,6 +69,8 @@ class Event(msgspec.Struct, gc=False):
     content: str | list[Block] | None = None
     model: str | None = None
     stop_reason: str | None = None
+    msg: None = None
+    detail: None = None
 
     def whole(self) -> Message:
         """The message that a whole message is."""
@@ -84,7 +88,7 @@ def _event(given: Any) -> Event:
         content_block=_block(get(given, "content_block")),
         message=_message(get(given, "message")),
         usage=get(given, "usage"),
-        error=get(given, "error") or (given if get(given, "type") == "error" else None),
+        error=error_of(given) or (given if get(given, "type") == "error" else None),
         base_resp=base_resp_of(get(given, "base_resp")),
         content=_content(given),
         model=get_str(given, "model"),
@@ -99,7 +103,7 @@ def _delta(given: Any) -> Delta | None:
         type=get_str(given, "type"),
         text=get_text(given, "text"),
         thinking=get_text(given, "thinking"),
-        partial_json=get_text(given, "partial_json"),
+        partial_json=get(given, "partial_json"),
         stop_reason=get_str(given, "stop_reason"),
     )
 

@@ -17,7 +17,7 @@ from typing import Any, Literal
 from streamparse.decoding import wire
 from streamparse.decoding.assembly import Assembly
 from streamparse.decoding.endpoint import DONE, EndpointDecoder
-from streamparse.decoding.lenient import plain
+from streamparse.decoding.lenient import get, plain
 from streamparse.decoding.native import default_id
 from streamparse.decoding.roster import LENGTH, judged
 from streamparse.errors import UsageError
@@ -90,16 +90,21 @@ class ChatDecoder(EndpointDecoder[Assembly]):
         if chunk.model and self._auto:
             self._take_model(chunk.model)
         if chunk.usage is not None:
-            self._usage = plain(chunk.usage) or self._usage
+            self._take_usage(chunk.usage)
         mine: wire.Choice | None = None
         for choice in chunk.choices or ():
             if (choice.index or 0) == self._known or self._is_mine(choice):
                 mine = choice
                 self._take_choice(choice)
+        if mine is not None and mine.finish_reason and chunk.x_groq is not None:
+            self._take_usage(get(chunk.x_groq, "usage"))
         if chunk.error or chunk.base_resp is not None or (mine is not None and mine.error):
             error = wire.failure_of(chunk, mine)
             if error:
                 self._fail(ErrorCode.PROVIDER_ERROR, error)
+
+    def _take_usage(self, usage: Any) -> None:
+        self._usage = plain(usage) or self._usage
 
     def _is_mine(self, choice: wire.Choice) -> bool:
         index = choice.index or 0
@@ -122,6 +127,8 @@ class ChatDecoder(EndpointDecoder[Assembly]):
         if choice.message is not None and not self._saw_delta:
             self._take_delta(choice.message, whole=True)
         if choice.finish_reason or choice.native_finish_reason:
+            if choice.usage:
+                self._take_usage(choice.usage)
             if judged(choice.native_finish_reason) == LENGTH:  # C6: whatever ``finish_reason`` says
                 self._finish = LENGTH
             self._take_finish(choice.finish_reason)

@@ -19,7 +19,6 @@ from typing import Literal, TypeAlias
 from streamparse.decoding.account import Account, Road
 from streamparse.decoding.lenient import sound
 from streamparse.decoding.native import NativeDecoder
-from streamparse.decoding.table import Role
 from streamparse.events import DeviationCode, ErrorCode, Event, Failed, PartialToolCall, Reasoning, Text
 
 Start: TypeAlias = Literal["text", "reasoning"]
@@ -155,7 +154,7 @@ class Embedded:
 
     def _settle_lead(self, dialect: str, text: str) -> Start:
         """Content that begins with the closing tag of reasoning that had its own field begins in the reasoning."""
-        closer, given = _closer(self._make(dialect, "reasoning", str)), text.lstrip()
+        closer, given = self._make(dialect, "reasoning", str).reasoning_closer, text.lstrip()
         if given.startswith(closer):
             self._lead = ""
             self._account.tell(DeviationCode.ORPHAN_CLOSER, self._account.place - len(text), closer)
@@ -183,12 +182,12 @@ class _Stretch:
 
     @property
     def closer(self) -> str:
-        return _closer(self._decoder)
+        return self._decoder.reasoning_closer
 
     @property
     def in_reasoning(self) -> bool:
         """Whether what is open stands in reasoning."""
-        return self._decoder._answer.in_reasoning
+        return self._decoder.in_reasoning
 
     def feed(self, text: str) -> None:
         self._road.take(self._feed(text))
@@ -206,10 +205,3 @@ class _Stretch:
 
 def _is_open_reasoning(event: Event) -> bool:
     return isinstance(event, Failed) and event.error.code is ErrorCode.UNCLOSED_REASONING
-
-
-def _closer(decoder: NativeDecoder) -> str:
-    """The dialect's own closing tag of reasoning."""
-    tags = decoder._scanner.table.all_tags()
-    closing = (tag for _, tag in tags if tag.role is Role.CLOSE and tag.rule == "reasoning" and not tag.nonstandard)
-    return next(tag.text for tag in closing)

@@ -19,9 +19,9 @@ from typing import Any, Generic, TypeVar
 from streamparse.decoding.account import Account
 from streamparse.decoding.early import early_tools
 from streamparse.decoding.embedded import Embedded, Start, dialect_of
-from streamparse.decoding.lenient import UnreadableError
+from streamparse.decoding.lenient import UnreadableError, sound_values
 from streamparse.decoding.native import NativeDecoder, default_id
-from streamparse.decoding.roster import BROKEN, PROMISES, Roster, broken, judged
+from streamparse.decoding.roster import BROKEN, LENGTH, PROMISES, Roster, broken, judged, said
 from streamparse.decoding.values import compile_tools
 from streamparse.decoding.wirecall import Settings
 from streamparse.errors import ClosedError, UsageError
@@ -111,13 +111,13 @@ class EndpointDecoder(Generic[_R]):
         account = self._account
         events = account.begin()
         if self._finish is None or (finish_reason in BROKEN and not self._done):
-            self._finish = finish_reason
-        interrupted = self._finish in BROKEN or (self._finish is None and not self._done)
+            self._finish = said(finish_reason)
+        interrupted = judged(self._finish) in BROKEN or (self._finish is None and not self._done)
         if not self._done:
             self._end(interrupted)
         if account.clean:
             self._judge_end(interrupted)
-        events.append(Ended(self._finish, self._usage, account.clean))
+        events.append(Ended(self._finish, sound_values(self._usage), account.clean))
         return events
 
     @property
@@ -151,16 +151,19 @@ class EndpointDecoder(Generic[_R]):
             self._embedded.dialect = dialect_of(model)
 
     def _take_finish(self, reason: str | None) -> None:
-        """C5: the first finish reason counts."""
-        self._finish = self._finish or reason
-        if self._finish is not None and self._finish not in BROKEN:
-            self._roster.reason_given(judged(self._finish) or self._finish)
+        """C5, C6: the first finish reason counts, unless a later one says that the answer was cut."""
+        reason = said(reason)
+        if self._finish is None or (judged(reason) == LENGTH != judged(self._finish)):
+            self._finish = reason
+        told = judged(self._finish)
+        if told is not None and told not in BROKEN:
+            self._roster.reason_given(told)
 
     def _take_done(self) -> None:
         """The wire's last word: calls that are not complete fail now."""
         if not self._done:
             self._done = True
-            self._end(self._finish in BROKEN)
+            self._end(judged(self._finish) in BROKEN)
 
     # Ends
 
@@ -171,7 +174,9 @@ class EndpointDecoder(Generic[_R]):
 
     def _fail(self, code: ErrorCode, reason: str, excerpt: str = "") -> None:
         """An error inside the stream (C8), or a chunk that cannot be read: nobody knows what of the running calls was
-        in it."""
+        in it. S: behind the last word the answer is whole, and nothing can harm it."""
+        if self._done:
+            return
         self._roster.fail_all(code, reason)
         self._account.fail(self._account.error(code, reason, excerpt))
 
@@ -180,7 +185,7 @@ class EndpointDecoder(Generic[_R]):
         account = self._account
         if interrupted:
             account.fail(account.error(ErrorCode.STREAM_INTERRUPTED, broken(self._finish)))
-        elif self._finish in PROMISES and not account.count:
+        elif judged(self._finish) in PROMISES and not account.count:
             reason = f"finish reason {self._finish!r}, and no call came"
             account.fail(account.error(ErrorCode.MISSING_CALL, reason))
 

@@ -192,6 +192,17 @@ class NativeDecoder:
         """Raw text never says that nothing more comes; the property is there because all decoders have it."""
         return False
 
+    @property
+    def in_reasoning(self) -> bool:
+        """Whether what is open stands in reasoning."""
+        return self._answer.in_reasoning
+
+    @property
+    def reasoning_closer(self) -> str:
+        """The dialect's own closing tag of reasoning."""
+        closing = (tag for _, tag in self._scanner.table.all_tags() if tag.role is Role.CLOSE and not tag.nonstandard)
+        return next(tag.text for tag in closing if tag.rule == "reasoning")
+
     def partial(self, index: int) -> PartialToolCall:
         """A snapshot of the call with this index: running, sealed or failed. Costs as much as the call is long.
 

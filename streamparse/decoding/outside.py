@@ -33,6 +33,8 @@ _OPENER: Final = re.compile(r"[{]")
 _OPENERS: Final = re.compile(r"[{\[]")
 _BRACES: Final = re.compile(r"[{}]")
 _BRACKETS: Final = re.compile(r"[{}\[\]]")
+_BACKTICKS: Final = re.compile("`+")
+_FENCE: Final = 3
 _STRUCTURE: Final = frozenset(",:\"'[]{}")
 """How JSON goes on: no text begins so."""
 
@@ -40,7 +42,7 @@ _STRUCTURE: Final = frozenset(",:\"'[]{}")
 class Outside(Loose):
     """A layer of ``JsonDecoder``; see the module."""
 
-    __slots__ = ("_aside", "_inner", "_kind")
+    __slots__ = ("_aside", "_fenced", "_inner", "_kind", "_ticks")
 
     def __init__(
         self,
@@ -55,6 +57,8 @@ class Outside(Loose):
     ) -> None:
         super().__init__(index, path, offset, repair, limits, place, after)
         self._kind: Root = kind
+        self._fenced = False  # a code fence is open around the value
+        self._ticks = 0  # backticks at the end of the text before the value
         self._aside = ""  # how text before or behind the value begins
         self._inner: Any = None  # the reader of the string that the root is
 
@@ -86,10 +90,26 @@ class Outside(Loose):
         opener = (_OPENERS if self._kind == "container" else _OPENER).search(text, pos)
         end = opener.start() if opener else len(text)
         self._note_aside(text, pos, end)
+        self._note_fences(text, pos, end)
         if opener:
             self._inside = None
+            self._after = self._behind(self._fenced)
             self._tell_aside(repairs.TEXT_BEFORE, out)
         return end
+
+    def _note_fences(self, text: str, pos: int, end: int) -> None:
+        """A run of three backticks opens a fence around the value, or closes it: another one may follow."""
+        for run in _BACKTICKS.finditer(text, pos, end):
+            before = self._ticks if run.start() == pos else 0
+            self._ticks = before + len(run[0])
+            if before < _FENCE <= self._ticks:
+                self._fenced = not self._fenced
+        if end > pos and not text.endswith("`", pos, end):
+            self._ticks = 0
+
+    def _behind(self, fenced: bool) -> Place:
+        """What may stand behind the value."""
+        raise NotImplementedError
 
     def _text_after(self, text: str, pos: int, out: Out) -> int:
         allowed = repairs.allows(self._repair, repairs.TEXT_AFTER)

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from streamparse.decoding.account import Account
+from streamparse.decoding.lenient import sound
 from streamparse.decoding.wirecall import Settings, WireCall
 from streamparse.events import DeviationCode, ErrorCode
 
@@ -20,9 +21,11 @@ _CUT = frozenset({LENGTH, "max_tokens", "max_output_tokens", "model_length", "mo
 """C6, A: the words by which it was, in lower case."""
 
 _REGULAR = frozenset(
-    {"tool_calls", "tool_call", "function_call", "stop", "tool_use", "end_turn", "stop_sequence", "pause_turn"}
+    """
+    tool_calls tool_call function_call stop tool_use end_turn stop_sequence pause_turn eos eos_token complete completed
+    """.split()
 )
-"""C5: the finish reasons by which no arguments at all are ``{}``."""
+"""C5: the finish reasons by which no arguments at all are ``{}``, in lower case."""
 
 PROMISES = frozenset({"tool_calls", "tool_call", "function_call", "tool_use"})
 """C8: the finish reasons that say that there are calls."""
@@ -31,14 +34,26 @@ BROKEN = frozenset({"error"})
 """E4: finish reasons by which nothing more can be sealed."""
 
 
+_NO_REASON = frozenset({"", "null", "none"})
+"""What servers write for a finish reason that is none, in lower case."""
+
+
+def said(finish_reason: str | None) -> str | None:
+    """A finish reason as the provider wrote it; None where that is none (C5)."""
+    if finish_reason is None or finish_reason.strip().lower() in _NO_REASON:
+        return None
+    return sound(finish_reason)
+
+
 def judged(finish_reason: str | None) -> str | None:
-    """The finish reason that counts: each word for an answer that was cut is ``length``."""
-    return LENGTH if finish_reason is not None and finish_reason.lower() in _CUT else finish_reason
+    """The finish reason that counts: in lower case, and each word for an answer that was cut is ``length``."""
+    word = None if finish_reason is None else finish_reason.lower()
+    return LENGTH if word in _CUT else word
 
 
 def broken(finish_reason: str | None) -> str:
     """C6, E4: why a stream was interrupted, in words."""
-    return "the stream broke" if finish_reason in BROKEN else "the stream ended without a finish"
+    return "the stream broke" if judged(finish_reason) in BROKEN else "the stream ended without a finish"
 
 
 class Roster:
@@ -97,7 +112,7 @@ class Roster:
                 self._end_nameless(call)
             elif interrupted:
                 call.fail(ErrorCode.STREAM_INTERRUPTED, broken(finish_reason))
-            elif call.blank and finish_reason in _REGULAR:
+            elif call.without and finish_reason in _REGULAR:
                 call.seal(empty=True)
             elif call.blank and finish_reason is None:
                 call.fail(ErrorCode.STREAM_INTERRUPTED, broken(finish_reason))

@@ -2,7 +2,9 @@
 
 A definition is OpenAI-style JSON (``{"type": "function", "function": {...}}``), the flat form (``{"name",
 "parameters"}``), Anthropic's (``{"name", "input_schema"}``), MCP's (``{"name", "inputSchema"}``), or any object with
-``.name`` and ``.parameters``. A definition without a schema takes no parameters.
+``.name`` and ``.parameters``. A definition without a schema takes no parameters. One that has another ``type`` and no
+name is a tool that the provider runs itself (``{"type": "web_search"}``): nobody declares what is called there, and it
+is passed over, since requests list it beside the others.
 
 What a schema says is an ``Allowed``: the types that it names, and whether it leaves the others open. The keywords of
 one schema narrow each other, as in JSON Schema:
@@ -50,7 +52,11 @@ _VALUES_PER_SCHEMA = 16
 _MAX_DEPTH = 64
 """Schemas inside schemas, on the way to a type. Real ones take fewer than ten; walking them recurses."""
 
-_SCHEMA_KEYS = ("parameters", "input_schema", "inputSchema")
+SCHEMA_KEYS = ("parameters", "input_schema", "inputSchema")
+"""Where a definition has its schema, in the order in which they are looked for."""
+
+_OWN_TYPES = frozenset({"function", "custom"})
+"""The ``type`` of definitions whose tool the caller runs."""
 
 _TYPES: dict[str, frozenset[str]] = {
     "null": frozenset({"null"}),
@@ -114,13 +120,16 @@ def declared_tools(tools: Iterable[Any] | None) -> dict[str, Declared]:
     Raises ``ToolDefinitionError`` for a definition without a name, a repeated name, or a schema that is none.
     """
     declared: dict[str, Declared] = {}
+    places: dict[str, int] = {}
     for position, tool in enumerate(_listed(tools)):
+        if is_provided(tool) and tool.get("name") is None:
+            continue
         name, schema = _definition(tool, f"tools[{position}]")
         if name in declared:
-            first = list(declared).index(name)
             raise ToolDefinitionError(
-                f"tools[{position}] repeats the name {name!r} of tools[{first}]: rename one or leave one out"
+                f"tools[{position}] repeats the name {name!r} of tools[{places[name]}]: rename one or leave one out"
             )
+        places[name] = position
         reader = None if schema is None else _SchemaReader(schema, f"tools[{position}] {name!r}")
         declared[name] = Declared(reader.parameters() if reader else {}, schema)
     return declared
@@ -141,7 +150,7 @@ def _listed(tools: Iterable[Any] | None) -> Iterable[Any]:
 
 def _definition(tool: Any, place: str) -> tuple[str, Any]:
     """The name and the schema of one definition, whatever its form."""
-    fields = _fields(tool)
+    fields = definition_fields(tool)
     if fields is None:
         raise ToolDefinitionError(
             f"{place} is no tool definition ({_kind(tool)}): pass a mapping with 'name' and 'parameters' or "
@@ -151,16 +160,26 @@ def _definition(tool: Any, place: str) -> tuple[str, Any]:
     if not isinstance(name, str) or not name.strip():
         found = "an empty string" if isinstance(name, str) else "missing" if name is None else _kind(name)
         raise ToolDefinitionError(f"{place}: its name is {found}: give it a non-empty string as 'name'")
-    return name, next((schema for key in _SCHEMA_KEYS if (schema := fields.get(key)) is not None), None)
+    return name, next((schema for key in SCHEMA_KEYS if (schema := fields.get(key)) is not None), None)
 
 
-def _fields(tool: Any) -> Mapping[str, Any] | None:
+def is_provided(tool: Any) -> bool:
+    """Whether it is a provider's own tool: it has another ``type``, and no schema."""
+    if not isinstance(tool, Mapping) or tool.get("function") is not None:
+        return False
+    kind = tool.get("type")
+    return isinstance(kind, str) and kind not in _OWN_TYPES and all(tool.get(key) is None for key in SCHEMA_KEYS)
+
+
+def definition_fields(tool: Any, *more: str) -> Mapping[str, Any] | None:
+    """The fields of a definition in any form, ``more`` those that an object is asked for besides its name and schema;
+    None for what is no definition."""
     if isinstance(tool, Mapping):
         function = tool.get("function")
         body = tool if function is None else function
         return body if isinstance(body, Mapping) else None
-    if hasattr(tool, "name") and any(hasattr(tool, key) for key in _SCHEMA_KEYS):
-        return {key: getattr(tool, key, None) for key in ("name", *_SCHEMA_KEYS)}
+    if hasattr(tool, "name") and any(hasattr(tool, key) for key in SCHEMA_KEYS):
+        return {key: getattr(tool, key, None) for key in ("name", *more, *SCHEMA_KEYS)}
     return None
 
 

@@ -13,6 +13,7 @@ import msgspec
 from streamparse.decoding.lenient import (
     BaseResp,
     base_resp_of,
+    error_of,
     failure,
     get,
     get_int,
@@ -31,11 +32,21 @@ class Function(msgspec.Struct, gc=False):
 
 
 class Fragment(msgspec.Struct, gc=False):
-    """A piece of a tool call."""
+    """A piece of a tool call. Some servers leave ``function`` out and put what is in it here; a custom tool of OpenAI
+    has ``custom``, whose ``input`` is any text."""
 
     index: int | None = None
     id: str | None = None
     function: Function | None = None
+    name: str | None = None
+    arguments: Any = None
+    custom: Any = None
+
+    def flat(self) -> Function:
+        """Name and arguments where ``function`` is missing."""
+        if self.custom is not None:
+            return Function(get_str(self.custom, "name"), get(self.custom, "input"))
+        return Function(self.name, self.arguments)
 
 
 class Delta(msgspec.Struct, gc=False):
@@ -51,7 +62,8 @@ class Delta(msgspec.Struct, gc=False):
 
 
 class Choice(msgspec.Struct, gc=False):
-    """One choice of a chunk; ``text`` is what ``/v1/completions`` has in place of a delta."""
+    """One choice of a chunk; ``text`` is what ``/v1/completions`` has in place of a delta. Moonshot puts the usage
+    here."""
 
     index: int | None = None
     text: str | None = None
@@ -60,16 +72,22 @@ class Choice(msgspec.Struct, gc=False):
     finish_reason: str | None = None
     native_finish_reason: str | None = None
     error: Any = None
+    usage: Any = None
 
 
 class Chunk(msgspec.Struct, gc=False):
-    """One chunk, or a whole completion."""
+    """One chunk, or a whole completion. Only an error has the last three fields: the typed way refuses them, so that
+    such a payload is read leniently, where all its words are looked at (``error_of``)."""
 
     choices: list[Choice] | None = None
     model: str | None = None
     usage: Any = None
     error: Any = None
     base_resp: BaseResp | None = None
+    x_groq: Any = None
+    message: None = None
+    msg: None = None
+    detail: None = None
 
 
 # Leniently ------------------------------------------------------------------------------------------------------------
@@ -80,8 +98,9 @@ def _chunk(given: Any) -> Chunk:
         choices=[_choice(each) for each in get_list(given, "choices") or ()],
         model=get_str(given, "model"),
         usage=get(given, "usage"),
-        error=get(given, "error"),
+        error=error_of(given),
         base_resp=base_resp_of(get(given, "base_resp")),
+        x_groq=get(given, "x_groq"),
     )
 
 
@@ -94,6 +113,7 @@ def _choice(given: Any) -> Choice:
         finish_reason=get_str(given, "finish_reason"),
         native_finish_reason=get_str(given, "native_finish_reason"),
         error=get(given, "error"),
+        usage=get(given, "usage"),
     )
 
 
@@ -113,7 +133,14 @@ def _delta(given: Any) -> Delta | None:
 
 
 def _fragment(given: Any) -> Fragment:
-    return Fragment(get_int(given, "index"), get_str(given, "id"), _function(get(given, "function")))
+    return Fragment(
+        get_int(given, "index"),
+        get_str(given, "id"),
+        _function(get(given, "function")),
+        get_str(given, "name"),
+        get(given, "arguments"),
+        get(given, "custom"),
+    )
 
 
 def _function(given: Any) -> Function | None:

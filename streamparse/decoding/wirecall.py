@@ -5,6 +5,11 @@ name that begins no other, or when another call opens. From then on it is *start
 the incremental JSON reader, whose events are the call's own. While it waits, a reader without listeners only tells
 whether the arguments are complete.
 
+It has two ids: the one that it was given (``wire_id``), by which later fragments find it, and the one that was told
+(``id``), which may have been made before the other came, and stays.
+
+A fragment may end in the first half of a surrogate pair (J2). It waits for the next one.
+
 Offsets of errors and deviations of a call count the characters of its argument text."""
 
 from __future__ import annotations
@@ -17,6 +22,7 @@ from streamparse.decoding.account import Account
 from streamparse.decoding.arguments import JsonDecoder
 from streamparse.decoding.calls import UNTRUSTED
 from streamparse.decoding.early import Early
+from streamparse.decoding.lenient import sound
 from streamparse.decoding.pieces import Pieces
 from streamparse.decoding.repair import UNTRUSTED as UNTRUSTED_TIER
 from streamparse.decoding.values import CompiledTools
@@ -40,12 +46,16 @@ _UNTRUSTED = UNTRUSTED | {
     DeviationCode.CONFLICTING_NAME,
     DeviationCode.EMPTY_ARGUMENTS,
     DeviationCode.LATE_FRAGMENT,
+    DeviationCode.REPEATED_CALL,
     DeviationCode.SERVER_TOOL,
 }
 """Deviations that make a call unsafe to run without asking; repairs from tier 2 on do, too (J5)."""
 
 _BLANKS = " \t\r\n"
 """JSON's white space."""
+
+_SHORT = 64
+"""Arguments of this length are not looked at for a ``null``."""
 
 
 class Settings(msgspec.Struct, frozen=True):
@@ -62,9 +72,10 @@ class WireCall:
 
     __slots__ = (
         "_account",
-        "_compared",
+        "_again",
         "_deviations",
         "_doubt",
+        "_half",
         "_most",
         "_raw",
         "_reader",
@@ -72,6 +83,7 @@ class WireCall:
         "_size",
         "_trusted",
         "_untold",
+        "flowing",
         "held",
         "id",
         "index",
@@ -81,6 +93,7 @@ class WireCall:
         "over",
         "server",
         "started",
+        "wire_id",
     )
 
     def __init__(
@@ -97,41 +110,57 @@ class WireCall:
         self._reader = self._new_reader(0)
         self._raw = Pieces()
         self._size = 0
-        self._compared = 0  # the size at which a repetition was looked for
+        self._half = ""  # the first half of a surrogate pair
+        self._again: _Repetition | None = None  # the text behind complete arguments, once somebody has asked
         self._most = settings.limits.arguments
         self._untold: list[Deviation] = []  # they wait for the start
         self.id = ""
+        self.wire_id = ""
         self.name = ""
         self.legacy = legacy
         self.server = server  # how the provider calls a call that it runs itself (A)
         self.held = False  # it may repeat a call that came in the text (C9)
         self.over = False
+        self.flowing = False  # started, not over, and no text waits: ``more`` may be called
 
     # What is known
 
     @property
     def begun(self) -> bool:
         """Whether a character of the arguments has come."""
-        return self._size > 0
+        return self._size > 0 or bool(self._half)
 
     @property
     def complete(self) -> bool:
         """Whether the arguments are complete JSON so far, which seals nothing (J4)."""
-        return self._reader.state == "complete"
+        return self._reader.state == "complete" and not self._half
 
     @property
     def blank(self) -> bool:
         """Whether no argument character but white space has come."""
-        return self._reader.state == "empty"
+        return self._reader.state == "empty" and not self._half
+
+    @property
+    def without(self) -> bool:
+        """Whether the arguments so far are none, or ``null``, which some servers write where there are none (C5)."""
+        return self.blank or (self._size < _SHORT and self._raw.text().strip(_BLANKS) == "null")
 
     @property
     def empty(self) -> bool:
         """Whether the arguments so far are none, or ``{}``."""
-        return self.blank or (self.complete and not self._reader.value)
+        return self.without or (self.complete and not self._reader.value)
 
     def restates(self, name: str, text: str) -> bool:
         """C3, C5: the same name, and the same arguments whole or none."""
-        return name.strip() == self.name.strip() and (not text or self._equals(text))
+        return name.strip() == self.name.strip() and (not text.strip(_BLANKS) or self._equals(text))
+
+    def begins_with(self, text: str) -> bool:
+        """Whether the arguments begin with this text, which may repeat them piece by piece (C5)."""
+        return self._raw.text().startswith(text)
+
+    def wants_id(self, text: str) -> bool:
+        """Whether an id that comes with this text may be this call's own, late (C2)."""
+        return not self.wire_id and not self.over and not (self.complete and text.strip(_BLANKS))
 
     def _equals(self, text: str) -> bool:
         return len(text) == self._size and text == self._raw.text()
@@ -140,14 +169,16 @@ class WireCall:
         """A snapshot; costs as much as the call is long."""
         partial = self._reader.partial
         arguments = partial if isinstance(partial, dict) else {}
-        return PartialToolCall(self.id, self.name.strip(), arguments, self._raw.text(), tuple(self._deviations))
+        return PartialToolCall(self.id, self.name.strip(), arguments, sound(self._raw.text()), tuple(self._deviations))
 
     # Fragments
 
     def add_id(self, id_: str) -> None:
         """C3: an empty id never overwrites, and an id that was told stays."""
-        if id_ and not self.id and not self.started:
-            self.id = id_
+        if id_ and not self.wire_id:
+            self.wire_id = id_
+            if not self.started:
+                self.id = id_
 
     def add_name(self, name: str) -> None:
         """C3: set, repeated, or the next piece of it."""
@@ -180,6 +211,8 @@ class WireCall:
 
     def add_arguments(self, text: str, *, as_text: bool = True) -> None:
         """More of the argument text, or all of it from an object (C7)."""
+        if self._half or not (text.isascii() or text.isprintable()):  # a surrogate is not printable
+            text = self._whole(text)
         if not text:
             return
         if self._equals(text) and self.complete:
@@ -191,18 +224,34 @@ class WireCall:
         self._size += len(text)
         if self._size <= self._most:
             self._raw.add(text)
+        if self._again is not None:
+            self._again.add(text)
         self._read(text)
 
-    @property
-    def flowing(self) -> bool:
-        """Whether it is started and not over, so that ``more`` may be called."""
-        return self.started and not self.over
+    def _whole(self, text: str) -> str:
+        """The text with pairs made whole; half a pair at its end waits."""
+        text, self._half = self._half + text, ""
+        if "\ud800" <= text[-1:] <= "\udbff":
+            text, self._half = text[:-1], text[-1]
+        self._steer()
+        return text.encode("utf-16", "surrogatepass").decode("utf-16", "surrogatepass")
+
+    def _end_half(self) -> None:
+        """The second half does not come: the reader says what that is (J2)."""
+        half, self._half = self._half, ""
+        if half:
+            self._size += 1
+            self._raw.add(half)
+            self._read(half)
+
+    def _steer(self) -> None:
+        self.flowing = self.started and not self.over and not self._half and self._again is None
 
     def more(self, text: str) -> None:
         """``add_arguments`` for a call that is ``flowing``."""
         size = len(text)
-        if size == self._size:
-            self.add_arguments(text)  # perhaps the same text once more
+        if size == self._size or not (text.isascii() or text.isprintable()):
+            self.add_arguments(text)  # perhaps the same text once more, or half a character
             return
         self._size += size
         if self._size <= self._most:
@@ -230,29 +279,38 @@ class WireCall:
         if text.strip():
             again = self._equals(text)
             code = DeviationCode.REPEATED_ARGUMENTS if again else DeviationCode.LATE_FRAGMENT
-            self._account.tell(code, self._account.place, "" if again else text, self.index)
+            self._account.tell(code, self._account.place, "" if again else sound(text), self.index)
 
     def drop_repetition(self) -> None:
         """C5: arguments that were repeated whole, however the fragments cut them, are dropped. Whether they were is
         known when no more may come, so this is asked at the ends that seal."""
         error = self._reader.error
-        if error is None or error.code is not ErrorCode.TRAILING_TEXT or self._size in (self._compared, 0):
+        if error is None or error.code is not ErrorCode.TRAILING_TEXT:
             return
-        self._compared = self._size
-        raw = self._raw.text()
+        if self._again is None:
+            raw = self._raw.text()
+            self._again = _Repetition(raw[: error.offset], raw[error.offset :])
+            self._steer()
+        if self._again.whole and self._size <= self._most and not self._half:
+            self._keep(self._again)
+
+    def _keep(self, again: _Repetition) -> None:
+        once = again.once
         reader = self._new_reader(self.index)
-        once = raw[: error.offset]
         reader.feed(once)
-        if len(raw) == self._size and reader.state == "complete" and _is_repeated(once.strip(), raw[error.offset :]):
-            self._reader, self._raw, self._size = reader, Pieces(), len(once)
+        if reader.state == "complete":
+            self._reader, self._raw, self._size, self._again = reader, Pieces(), len(once), None
             self._raw.add(once)
+            self._steer()
             self.deviate(DeviationCode.REPEATED_ARGUMENTS)
+        else:
+            again.possible = False  # what was repeated is not complete, as in a code fence
 
     # Deviations
 
     def deviate(self, code: DeviationCode, detail: str = "") -> None:
         """A deviation of this call, told once it has started."""
-        deviation = Deviation(code, self._size, detail[:EXCERPT])
+        deviation = Deviation(code, self._size, sound(detail[:EXCERPT]))
         if self.started:
             self._note(deviation)
         else:
@@ -298,6 +356,7 @@ class WireCall:
             reason = f"a name of more than {most} characters"
             self._doubt = ErrorDetail(ErrorCode.LIMIT_EXCEEDED, reason, 0, excerpt=name[:EXCERPT])
         given, self.id, self.started = self.id, self.id or account.make_id(index), True
+        self._steer()
         account.events.append(ToolCallStarted(index, self.id, name))
         self._tell_of_start(name, given)
         self._reader = self._new_reader(index)
@@ -339,10 +398,15 @@ class WireCall:
         """The call is complete and delimited. ``empty``: no argument came, which is ``{}`` (C5). ``cut``: the answer
         was cut at its length (C6)."""
         arguments: dict[str, Any] = {} if empty else self._reader.value
-        if self.held and self._repeats(arguments):
-            return
+        if self.held:
+            if self._repeats(arguments):
+                return
+        elif self._account.twins and self._account.twins.take(self.name.strip(), arguments) is not None:
+            self.deviate(DeviationCode.REPEATED_CALL)  # it came in the text while this one ran, and both were told
         if not self.started:
             self.release()
+        if empty and not self.blank:
+            self.deviate(DeviationCode.ARGUMENTS_NOT_TEXT, "null")
         if empty and self._reader.watch is not None:
             self._reader.watch.whole({}, self._account.events)
         if not empty:
@@ -354,9 +418,11 @@ class WireCall:
             self._fail(self._doubt)
             return
         self.over = True
+        self.flowing = False
         repaired = any(deviation.code is DeviationCode.REPAIRED for deviation in self._deviations)
         verbatim = None if empty or repaired else self._raw.text()  # what goes into a history has to be JSON
         call = ToolCall(self.id, self.name.strip(), arguments, verbatim, tuple(self._deviations), self._trusted)
+        self._account.twins.sealed(call)
         self._account.conclude(ToolCallFinished(self.index, call))
 
     def _repeats(self, arguments: dict[str, Any]) -> bool:
@@ -373,12 +439,14 @@ class WireCall:
     def fail(self, code: ErrorCode, reason: str) -> None:
         """The call ends in its error state; broken JSON is the better reason, where there is one."""
         self.drop_repetition()
+        self._end_half()
         self._settle_name()
         broken = self._reader.error
         self._fail(broken or ErrorDetail(code, reason, self._size, excerpt=self._excerpt()))
 
     def fail_unfinished(self) -> None:
         """The answer ended inside the arguments."""
+        self._end_half()
         self._settle_name()
         if self.blank:
             reason = "the answer ended before the first argument"
@@ -400,20 +468,40 @@ class WireCall:
 
     def _fail(self, error: ErrorDetail) -> None:
         self.over = True
+        self.flowing = False
         self._account.conclude(ToolCallFailed(self.index, self.partial(), error))
 
     def _excerpt(self) -> str:
-        return self._raw.text()[-EXCERPT:]
+        return sound(self._raw.text()[-EXCERPT:])
 
 
-def _is_repeated(once: str, rest: str) -> bool:
-    """Whether the rest is the same text once more, or several times, with nothing but white space around it."""
-    at, end = 0, len(rest.rstrip(_BLANKS))
-    while at < end and rest.startswith(once, at):
-        at += len(once)
-        while at < end and rest[at] in _BLANKS:
-            at += 1
-    return at == end
+class _Repetition:
+    """Whether the text behind complete arguments is these arguments once more, or several times, with nothing but white
+    space around them. It grows with the text, so that asking costs nothing."""
+
+    __slots__ = ("_at", "_text", "once", "possible")
+
+    def __init__(self, once: str, rest: str) -> None:
+        self.once = once
+        self._text = once.strip(_BLANKS)
+        self._at = 0  # how much of the text has come once more
+        self.possible = bool(self._text)
+        self.add(rest)
+
+    @property
+    def whole(self) -> bool:
+        return self.possible and not self._at
+
+    def add(self, text: str) -> None:
+        at, end = 0, len(text)
+        while self.possible and at < end:
+            if not self._at and text[at] in _BLANKS:
+                at += 1
+                continue
+            piece = self._text[self._at : self._at + end - at]
+            self.possible = text.startswith(piece, at)
+            at += len(piece)
+            self._at = (self._at + len(piece)) % len(self._text)
 
 
 def argument_text(given: Any) -> tuple[str, bool]:
@@ -425,4 +513,4 @@ def argument_text(given: Any) -> tuple[str, bool]:
     try:
         return json_text(given), False
     except (TypeError, ValueError, RecursionError):
-        return "null", False
+        return "false", False
