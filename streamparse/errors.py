@@ -10,6 +10,7 @@
     │   └── MissingExtraError  an optional dependency is not installed
     ├── GrammarError           a .lark file that cannot be read or cannot be streamed
     ├── ToolDefinitionError    a tool definition that has no name, or whose schema is no schema
+    ├── ArgumentRejectedError  raised by a tool: its argument is wrong, the model's fault (streamparse.tools.issues)
     └── TransportError         the answer did not arrive as it should have
         ├── EventTooLargeError      an event of an event stream, or a body, is larger than the bound
         ├── StreamInterruptedError  the stream ended where it must not end, or its connection broke

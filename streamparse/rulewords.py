@@ -14,13 +14,19 @@ Words = Callable[[Any], str]
 
 def bound_words(schema: Mapping[str, Any]) -> str:
     """The bounds of a number: ``at least 1 and at most 10``; empty where there are none."""
-    bounds = [(key, schema[key]) for key in BOUNDS if type(schema.get(key)) in (int, float)]
+    bounds = [(_named(key, schema), schema[key]) for key in BOUNDS if type(schema.get(key)) in (int, float)]
     return " and ".join(RULE_WORDS[key][1](value) for key, value in bounds)
 
 
 def type_words(types: Iterable[str]) -> list[str]:
     """Types in a fixed order; ``number`` includes ``integer``."""
     return [name for name in _TYPE_ORDER if name in types and not (name == "integer" and "number" in types)]
+
+
+def _named(key: str, schema: Mapping[str, Any]) -> str:
+    """The keyword that a bound means."""
+    exclusive = _EXCLUSIVE.get(key, "")
+    return exclusive if schema.get(exclusive) is True else key
 
 
 def _number(words: str) -> Words:
@@ -36,6 +42,9 @@ def _text(words: str) -> Words:
 
 
 _TYPE_ORDER = ("string", "integer", "number", "boolean", "array", "object", "null")
+_EXCLUSIVE = {"minimum": "exclusiveMinimum", "maximum": "exclusiveMaximum"}
+"""In draft 4 these are flags, which make of a bound an exclusive one."""
+
 BOUNDS = ("minimum", "exclusiveMinimum", "maximum", "exclusiveMaximum", "multipleOf")
 RULE_WORDS: dict[str, tuple[IssueCode, Words]] = {
     "minimum": (IssueCode.OUT_OF_RANGE, _number("at least")),

@@ -19,6 +19,8 @@ PLACE = 120
 """Characters of a path. Deep ones keep their end, which names the field."""
 
 _WORD = re.compile(r"[^\W\d][\w-]*")
+_CUT = re.compile(r"(\".*)…(\" \([\d,]+ characters\))", re.DOTALL)
+_RECOGNISED = 8
 _MANY_DIGITS = 10**VALUE
 
 
@@ -50,6 +52,14 @@ def quoted(text: str, size: int = VALUE) -> str:
     note = f" ({len(text):,} characters)"
     inner = plain(json.dumps(text[:size], ensure_ascii=False)[1:-1])
     return f'"{clip(inner, size - 1).removesuffix("…")}…"{note}'
+
+
+def requoted(words: str, size: int) -> str:
+    """What ``quoted`` or ``shown`` wrote, in fewer characters: a cut string keeps its end quote and its size."""
+    match = _CUT.fullmatch(words)
+    if match is None or len(words) <= size or size < len(match[2]) + _RECOGNISED:
+        return clip(words, size)
+    return f"{clip(match[1], size - len(match[2]))}{match[2]}"
 
 
 def shown(value: Any, size: int = VALUE) -> str:

@@ -3,15 +3,20 @@
 from __future__ import annotations
 
 import asyncio
+import errno
+import functools
 import threading
 from collections import Counter
 from collections.abc import Callable
 from types import SimpleNamespace
 from typing import Any
 
+import anthropic
 import anyio
 import anyio.lowlevel
+import httpx
 import msgspec
+import openai
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -23,11 +28,12 @@ from streamparse.agent.jobs import Job
 from streamparse.agent.ledger import Ledger
 from streamparse.agent.models import Script, ScriptedModel
 from streamparse.agent.receipts import Receipts
+from streamparse.agent.results import is_outcome_unknown
 from streamparse.agent.states import TRANSITIONS, CallState
 from streamparse.errors import StreamparseError, UsageError
 from streamparse.events import Deviation, DeviationCode, PartialToolCall, ToolCall
 from streamparse.tools.functions import tool_from_function
-from streamparse.tools.issues import ArgumentRejected
+from streamparse.tools.issues import ArgumentRejectedError
 from streamparse.tools.validation import Judge
 from tests.clocks import BACKENDS, FakeClock, run, until
 
@@ -477,7 +483,7 @@ def test_b12_an_error_is_bounded(backend):
     assert all(len(text) < 1200 for text in texts(run(main, backend)))
 
 
-class Explained(ArgumentRejected):
+class ExplainedError(ArgumentRejectedError):
     def __str__(self):
         return "the fragment stands on lines 3 and 9: make it longer"
 
@@ -485,8 +491,8 @@ class Explained(ArgumentRejected):
 @pytest.mark.parametrize(
     ("error", "expected"),
     [
-        (ArgumentRejected("unit", ["celsius", "fahrenheit"]), ["unit", "kelvin", "celsius", "fahrenheit"]),
-        (Explained("old"), ["lines 3 and 9"]),
+        (ArgumentRejectedError("unit", ["celsius", "fahrenheit"]), ["unit", "kelvin", "celsius", "fahrenheit"]),
+        (ExplainedError("old"), ["lines 3 and 9"]),
     ],
 )
 def test_b12_a_rejected_argument_is_the_models_fault(backend, error, expected):
@@ -1099,7 +1105,7 @@ def test_a_turn_of_a_model_goes_through_the_judge_and_the_executor_into_the_ledg
     def put(number: int) -> str:
         """Put it."""
         if number == 4:
-            raise ArgumentRejected("number", ["3"])
+            raise ArgumentRejectedError("number", ["3"])
         return f"put {number}"
 
     tools = [tool_from_function(put)]
@@ -1310,3 +1316,229 @@ def test_hundreds_of_turns_keep_nothing(backend):
     executor = run(main, backend)
     assert len(executor.receipts._receipts) == 1
     assert executor.tallies == {"t": {"ok": 300}, "": {"rejected": 300, "model_fault": 300}}
+
+
+# What a tool returns and raises may be any object
+
+
+class Closed:
+    """Whatever it is asked for, it raises."""
+
+    def __getattr__(self, name):
+        raise KeyError(name)
+
+
+class Unread:
+    @property
+    def text(self):
+        raise RuntimeError("not read")
+
+
+class Incomparable:
+    def __eq__(self, other):
+        raise RuntimeError("not comparable")
+
+    def __hash__(self):
+        return 0
+
+
+@pytest.mark.parametrize("value", [Closed(), Unread()], ids=["closed", "unread"])
+def test_b12_an_odd_value_is_an_error_and_no_doubt(backend, value):
+    async def main():
+        executor = Executor([tool("put", lambda: value, "write")], clock=FakeClock())
+        return await executor.run([job("put", "a")]), executor
+
+    (done,), executor = run(main, backend)
+    assert done.result.state is ERROR
+    assert "ran to its end" in done.result.text
+    assert executor.receipts.doubts == []
+
+
+def test_b13_versions_that_cannot_be_compared_say_nothing(backend):
+    done: list[str] = []
+
+    async def main():
+        put = tool(
+            "put",
+            lambda path: done.append(path),
+            "write",
+            resource=lambda arguments: arguments["path"],
+            version=lambda resource: Incomparable(),
+        )
+        executor = Executor([put], clock=FakeClock())
+        return [*await executor.run([job("put", "a", path="x")]), *await executor.run([job("put", "b", path="x")])]
+
+    assert states(run(main, backend)) == [OK, OK]
+    assert done == ["x"]
+
+
+@pytest.mark.parametrize(
+    ("value", "state", "words"),
+    [(b"caf\xc3\xa9", OK, "café"), (b"\xff\xfe", ERROR, "returned a bytes"), (memoryview(b"x"), OK, "x")],
+)
+def test_b12_bytes_are_text_or_nothing(value, state, words):
+    (done,) = run(lambda: Executor([tool("t", lambda: value)], clock=FakeClock()).run([job("t")]))
+    assert done.result.state is state
+    assert words in done.result.text
+
+
+def generated():
+    yield 1
+
+
+async def generated_async():
+    yield 1
+
+
+class Generating:
+    def __call__(self):
+        yield 1
+
+
+@pytest.mark.parametrize("function", [generated, generated_async, Generating(), functools.partial(generated)])
+def test_a_generator_is_no_tool(function):
+    with pytest.raises(UsageError, match="is a generator"):
+        Executor([tool("t", function)])
+
+
+@pytest.mark.parametrize("function", [generated, generated_async])
+def test_a_generator_that_is_returned_ran_nothing_and_leaves_no_receipt(backend, function):
+    async def main():
+        executor = Executor([tool("put", lambda: function(), "write")], clock=FakeClock())
+        return [*await executor.run([job("put", "a")]), *await executor.run([job("put", "b")])]
+
+    done = run(main, backend)
+    assert states(done) == [ERROR, ERROR]
+    assert all(text.startswith("Nothing was executed.") for text in texts(done))
+    assert [each.repeats for each in done] == [None, None]
+
+
+class Given(BaseException):
+    """As ``pytest.fail`` raises: no ``Exception``."""
+
+
+@pytest.mark.parametrize("in_thread", [True, False])
+def test_b12_whatever_a_tool_raises_is_its_result(backend, in_thread):
+    def fail():
+        raise Given("up")
+
+    async def fail_async():
+        raise Given("up")
+
+    async def main():
+        return await Executor([tool("t", fail if in_thread else fail_async)], clock=FakeClock()).run([job("t")])
+
+    (done,) = run(main, backend)
+    assert (done.result.state, done.fault) == (ERROR, "tool")
+    assert "Given: up" in done.result.text
+
+
+# B10: which errors leave a write in doubt
+
+
+def raised_from(error: Exception, cause: Exception) -> Exception:
+    error.__cause__ = cause
+    return error
+
+
+def raised_within(error: Exception, context: Exception) -> Exception:
+    error.__context__ = context
+    return error
+
+
+REQUEST = httpx.Request("POST", "http://tool.test")
+
+
+@pytest.mark.parametrize(
+    ("error", "unknown"),
+    [
+        (TimeoutError(), True),
+        (BrokenPipeError(), True),
+        (OSError(errno.EPIPE, "broken pipe"), True),
+        (OSError(errno.ETIMEDOUT, "timed out"), True),
+        (OSError(errno.ENOSPC, "full"), False),
+        (ConnectionRefusedError(), False),
+        (httpx.ReadError("x"), True),
+        (httpx.ReadTimeout("x"), True),
+        (httpx.CloseError("x"), True),
+        (httpx.RemoteProtocolError("x"), True),
+        (httpx.ConnectError("x"), False),
+        (httpx.ConnectTimeout("x"), False),
+        (httpx.PoolTimeout("x"), False),
+        (httpx.UnsupportedProtocol("x"), False),
+        (openai.APIConnectionError(request=REQUEST), True),
+        (openai.APITimeoutError(request=REQUEST), True),
+        (anthropic.APIConnectionError(request=REQUEST), True),
+        (anthropic.APITimeoutError(request=REQUEST), True),
+        (raised_from(openai.APIConnectionError(request=REQUEST), httpx.ConnectError("x")), False),
+        (raised_from(openai.APIConnectionError(request=REQUEST), httpx.ReadError("x")), True),
+        (raised_from(openai.APITimeoutError(request=REQUEST), httpx.ConnectTimeout("x")), False),
+        (anyio.BrokenResourceError(), True),
+        (ValueError("x"), False),
+        (raised_from(RuntimeError("api"), ConnectionResetError("peer")), True),
+        (raised_within(RuntimeError("api"), ConnectionResetError("peer")), True),
+        (raised_from(RuntimeError("api"), ConnectionRefusedError()), False),
+        (ExceptionGroup("g", [ValueError("x"), ConnectionResetError()]), True),
+        (ExceptionGroup("g", [ExceptionGroup("h", [raised_from(ValueError("x"), TimeoutError())])]), True),
+        (ExceptionGroup("g", [ValueError("x")]), False),
+    ],
+    ids=repr,
+)
+def test_b10_an_error_that_leaves_a_write_in_doubt(error, unknown):
+    assert is_outcome_unknown(error) is unknown
+
+    async def fail():
+        raise error
+
+    (done,) = run(lambda: Executor([tool("put", fail, "write")], clock=FakeClock()).run([job("put")]))
+    assert done.result.state is (IN_DOUBT if unknown else ERROR)
+
+
+def test_b10_errors_that_come_from_each_other_in_a_circle():
+    first, second = ValueError("a"), ValueError("b")
+    first.__cause__, second.__cause__ = second, first
+    assert not is_outcome_unknown(first)
+
+
+def test_b10_a_look_elsewhere_verifies_nothing(backend):
+    runs: list[str] = []
+
+    def put(path):
+        runs.append(path)
+        raise TimeoutError
+
+    async def main():
+        by_path = {"resource": lambda arguments: arguments["path"]}
+        executor = Executor(
+            [tool("put", put, "write", **by_path), tool("look", lambda path: path, **by_path)], clock=FakeClock()
+        )
+        done = []
+        for each in [("put", "a"), ("look", "b"), ("put", "a"), ("look", "a"), ("put", "a")]:
+            done += await executor.run([job(each[0], f"c{len(done)}", path=each[1])])
+        return done
+
+    assert states(run(main, backend)) == [IN_DOUBT, OK, NOT_EXECUTED, OK, IN_DOUBT]
+    assert runs == ["a", "a"]
+
+
+def test_errors_of_hooks_are_kept(backend):
+    def resource(arguments):
+        raise KeyError("path")
+
+    def version(name):
+        raise ValueError("no hash")
+
+    async def main():
+        executor = Executor(
+            [
+                tool("put", lambda path: "put", "write", resource=resource),
+                tool("see", lambda path: "x", "write", resource=lambda arguments: arguments["path"], version=version),
+            ],
+            clock=FakeClock(),
+        )
+        return await executor.run([job("put", path="x"), job("see", path="y")])
+
+    assert [each.hook_errors for each in run(main, backend)] == [
+        ("resource: KeyError: 'path'",),
+        ("version: ValueError: no hash",),
+    ]

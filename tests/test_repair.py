@@ -395,6 +395,8 @@ OBVIOUS: list[tuple[str, Any, list[tuple[str, int, tuple]]]] = [
     ('f({"a": 1});', {"a": 1}, [("text before the value", 0, ()), ("text after the value", 10, ())]),
     ('```python\n{"a": 1}\n```', {"a": 1}, [("code fence", 0, ()), ("text before the value", 3, ())]),
     ('{"a": 1}\n```', {"a": 1}, [("text after the value", 9, ())]),
+    ('Here: ```json\n{"a": 1}\n```', {"a": 1}, [("text before the value", 0, ())]),
+    ('```\nls\n```\n{"a": 1}', {"a": 1}, [("code fence", 0, ()), ("text before the value", 4, ())]),
     (r'"{\"a\": \"x\\ny\"}"', {"a": "x\ny"}, [("JSON in a string", 0, ())]),
     (""" '{"a": 1}' """, {"a": 1}, [("single quotes", 1, ()), ("JSON in a string", 1, ())]),
     (
@@ -535,6 +537,8 @@ def test_what_is_ambiguous_at_tier_3(text, offset):
         ("{'a': (1", "a digit, ',' or ')'"),
         ("{“a", "'”'"),
         ("Sure, ", "'{'"),
+        ('Here: ```json\n{"a": 1}', "'```'"),
+        ('```\nls\n``` and ```\n{"a": 1} ', "'```'"),
         ('"{\\"a\\": 1', "'\"'"),
     ],
 )

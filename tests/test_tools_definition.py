@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import dataclasses
+import datetime
 import enum
+import functools
 from collections import OrderedDict
 from types import MappingProxyType, SimpleNamespace
 from typing import Annotated, Any, Literal, Optional, TypedDict
@@ -191,6 +193,47 @@ def test_an_unknown_effect():
 # The digest (A7).
 
 
+@pytest.mark.parametrize(
+    "definition",
+    [
+        {"type": "mcp_toolset", "mcp_server_name": "x"},
+        {"type": "web_search_preview"},
+        {"type": "mcp", "server_url": "x"},
+    ],
+)
+def test_a_tool_of_the_provider_is_no_tool_of_ours(definition):
+    """Decoders get the tools of a request as they are, and pass it over; to judge its calls would be wrong."""
+    known = compile_tools([FORMS["openai"], definition, {"name": "g"}])
+    assert list(known) == ["f", "g"]
+    with pytest.raises(ToolDefinitionError, match=r"tools\[0\].*of the provider"):
+        as_tools([definition])
+    with pytest.raises(ToolDefinitionError, match=r"tools\[2\] repeats the name 'f' of tools\[1\]"):
+        compile_tools([definition, FORMS["openai"], FORMS["flat"]])
+
+
+def test_a_named_tool_of_the_provider():
+    """Its calls come, without a schema: nothing of them can be judged."""
+    bash = {"type": "bash_20250124", "name": "bash"}
+    assert list(compile_tools([bash])) == ["bash"]
+    with pytest.raises(ToolDefinitionError, match="bash_20250124"):
+        Tool.of(bash)
+    assert Tool.of({"type": "custom", "name": "f", "input_schema": SCHEMA}).parameters == SCHEMA
+
+
+@pytest.mark.parametrize(
+    "nameless", [{"type": "function"}, {"type": "custom"}, {}, {"type": "x", "parameters": SCHEMA}]
+)
+def test_a_tool_of_ours_has_a_name(nameless):
+    with pytest.raises(ToolDefinitionError, match="name"):
+        compile_tools([nameless])
+
+
+def test_strict_is_kept():
+    tool = Tool.of({"type": "function", "function": {"name": "f", "parameters": SCHEMA, "strict": True}})
+    assert tool.to_openai()["function"]["strict"] is True
+    assert "strict" not in Tool("f").to_openai()["function"]
+
+
 def test_the_digest_sees_what_the_model_sees():
     base = digest([FORMS["openai"]])
     assert len(base) == 64
@@ -305,6 +348,56 @@ def test_async_functions_and_methods():
     assert tool_from_function(Clock(), name="clock").call({"hour": 3}) == 3
 
 
+@dataclasses.dataclass
+class Job:
+    """Run a job."""
+
+    name: str
+    tries: int = 1
+
+
+def between(start: datetime.datetime, ends: list[datetime.date], counts: dict[int, str] | None = None) -> Any:
+    """What happened.
+
+    Args:
+        start: From here on.
+    """
+    return start, ends, counts
+
+
+def test_partials_and_classes():
+    bound = tool_from_function(functools.partial(between, counts={}), name="bound")
+    assert bound.description == "What happened."
+    assert bound.parameters["required"] == ["start", "ends"]
+    job = tool_from_function(Job)
+    assert (job.name, job.description) == ("Job", "Run a job.")
+    assert job.call({"name": "a"}) == Job("a")
+    point = tool_from_function(Point)
+    assert point.call({"x": 1}) == Point(1)
+    assert point.description == ""
+
+
+def test_keys_that_are_numbers():
+    tool = tool_from_function(between)
+    arguments = {"start": "2020-01-01T00:00:00Z", "ends": ["2020-01-01"], "counts": {"1": "x"}}
+    assert check(ToolCall("c", "between", arguments), [tool]).executable
+    assert tool.call(arguments)[2] == {1: "x"}
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"start": "soon"}, "^start: Invalid"),
+        ({"ends": ["2020-01-01", "x"]}, "^ends.*: Invalid"),
+        ({"counts": {"a": "x"}}, "^counts"),
+    ],
+)
+def test_a_conversion_that_fails_names_the_parameter(change, message):
+    arguments = {"start": "2020-01-01T00:00:00Z", "ends": ["2020-01-01"], **change}
+    with pytest.raises(msgspec.ValidationError, match=message):
+        tool_from_function(between).call(arguments)
+
+
 def test_optional_without_a_default_is_required():
     def f(a: Optional[int]) -> None:  # noqa: UP045 - as people write it
         """Nothing."""
@@ -382,6 +475,11 @@ SPHINX = """Do it.
     :type b: int
     :returns: a
     """
+
+
+def test_parentheses_and_dashes_in_docstrings():
+    text = "Do it.\n\nFirst\n---\nThen.\n\nArgs:\n    a (dict[str, tuple(int, int)]): the map\n    b: the rest"
+    assert read_docstring(text) == ("Do it.\n\nFirst\n---\nThen.", {"a": "the map", "b": "the rest"})
 
 
 @pytest.mark.parametrize("text", [GOOGLE, NUMPY, SPHINX], ids=["google", "numpy", "sphinx"])

@@ -75,6 +75,20 @@ def test_each_finding(tool, code):
     assert codes(tool) <= {code, "no_trigger", "vague", "short_description", "no_parameter_description"} | codes(GOOD)
 
 
+@pytest.mark.parametrize("name", ["run_test", "read_only_test", "make_copy"])
+def test_a_verb_and_its_object_are_a_stable_name(name):
+    assert "unstable_name" not in codes({**GOOD, "name": name})
+
+
+def test_parameters_of_branches_get_advice():
+    branches = [{"properties": {"one": {"type": "string"}}}, {"properties": {"two": {"description": "anything"}}}]
+    tool = {**GOOD, "parameters": {"type": "object", "anyOf": branches}}
+    assert {(each.code, each.path) for each in lint([tool]).findings} == {
+        ("no_parameter_description", "one"),
+        ("untyped", "two"),
+    }
+
+
 def test_nullable_and_described_by_reference_is_fine():
     schema = {"anyOf": [{"$ref": "#/$defs/d"}, {"type": "null"}], "description": "the day"}
     assert codes(with_parameter(schema, **{"$defs": {"d": {"type": "string"}}})) == set()
@@ -93,6 +107,7 @@ def test_the_whole_list():
     twice = lint([GOOD, GOOD])
     assert [finding.code for finding in twice.findings] == ["repeated_name"]
     assert not twice.clean
+    assert twice.tokens_per_round == 2 * lint([GOOD]).tokens_per_round
 
 
 @pytest.mark.parametrize("broken", [row[0] for row in BROKEN] + [3], ids=range(len(BROKEN) + 1))

@@ -9,9 +9,18 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from streamparse import ErrorCode, ErrorDetail, Level, PartialToolCall, ToolCall, ToolCallFailed, UsageError
+from streamparse import (
+    ErrorCode,
+    ErrorDetail,
+    JsonDecoder,
+    Level,
+    PartialToolCall,
+    ToolCall,
+    ToolCallFailed,
+    UsageError,
+)
 from streamparse.tools.definition import Tool
-from streamparse.tools.issues import ArgumentRejected, Issue, IssueCode, Verdict
+from streamparse.tools.issues import ArgumentRejectedError, Issue, IssueCode, Verdict
 from streamparse.tools.observation import (
     SIZE,
     failure,
@@ -126,6 +135,21 @@ def test_a_missing_field_and_its_drifted_name():
     assert '- start_line: required, but missing; allowed: integer at least 1; did you mean it by "startLine"?' in text
 
 
+def test_a_drifted_name_of_an_optional_field():
+    text = observation(check(call({"endLine": 3}), [tool({"end_line": {"type": "integer"}})]))
+    assert '- end_line: missing; allowed: integer; did you mean it by "endLine"?' in text
+
+
+def test_null_and_long_values():
+    text = observation(judge({"type": "integer"}, None))
+    assert "- v: found null; allowed: integer; leave it out if there is no value" in text
+    fields = {key: {"type": "integer"} for key in "abc"}
+    text = observation(check(call(dict.fromkeys("abc", "x" * 5000)), [tool(fields)]))
+    assert text.count('x…" (5,000 characters); allowed: integer') == 3
+    name = "n" * 64
+    assert f'The call "{name}" was rejected' in observation(check(call({}, name), []))
+
+
 def test_four_issues_are_three_and_a_count():
     fields = {key: {"type": "integer"} for key in "abcde"}
     text = observation(check(call(dict.fromkeys("abcde", "x")), [tool(fields)]))
@@ -195,15 +219,35 @@ def test_every_failure_says_what_to_do(code):
 
 
 def test_b15_the_parse_error_goes_back():
-    text = failed(ErrorCode.INVALID_JSON, expected=("','", "'}'"), excerpt='{"a" "b"}')
-    assert "could not be parsed as JSON" in text
-    assert '{\\"a\\" \\"b\\"}' in text
-    assert "expected ',' or '}'" in text
+    text = failed(ErrorCode.INVALID_JSON, expected=("','", "'}'"), excerpt='{"a" "b"}', path=("todos", 0))
+    assert text.endswith(
+        "could not be parsed as JSON. Send one correct JSON object. At todos[0]: end of stream; expected ',' or '}'"
+    )
+
+
+def of_text(text: str) -> str:
+    reader = JsonDecoder()
+    reader.feed(text)
+    reader.close()
+    assert reader.error is not None
+    return observation(check(ToolCallFailed(0, PartialToolCall("c", "f", {}), reader.error), []))
+
+
+def test_what_is_wrong_with_the_json_is_told():
+    twice = of_text('{"path": 1, "path": 1}')
+    assert "given twice. " in twice
+    assert "At path: the key 'path' was given before" in twice
+    assert r"At todos[1]: illegal escape \d" in of_text(r'{"todos": ["a", "\d"]}')
+    for large, words in (("9" * 4400, "4300 characters"), ("[" * 200, "128")):
+        text = of_text(f'{{"a": {large}}}')
+        assert words in text
+        assert "too large" not in text
+        assert "smaller" not in text
 
 
 def test_a_tool_that_refuses_an_argument():
     sent = call({"location": "Atlantis", "unit": "celsius"})
-    verdict = Judge([WEATHER]).refused(sent, ArgumentRejected("location", ["Bern", "Oslo"], hint="no such city"))
+    verdict = Judge([WEATHER]).refused(sent, ArgumentRejectedError("location", ["Bern", "Oslo"], hint="no such city"))
     text = observation(verdict)
     assert '- location: found string "Atlantis"; allowed: Bern or Oslo; no such city' in text
     assert "Keep as they are: unit." in text
@@ -229,10 +273,61 @@ def test_no_directories_of_the_host():
     assert "https://example.org/a/b" in failure("f", "GET https://example.org/a/b: 404")
 
 
+@pytest.mark.parametrize(
+    ("words", "told"),
+    [
+        ("not found:/home/alice/x.txt", "not found:…/x.txt"),
+        ("see file:///home/alice/p/x.py now", "see …/x.py now"),
+        ("PATH=/a/b:/home/alice/bin", "PATH=…/b:…/bin"),
+        ("open '/Users/John Smith/proj/x.py'", "open '…/x.py'"),
+        ("at /Users/John Smith/proj/x.py line 3", "at …/x.py line 3"),
+        ("dir is '/home/alice'", "dir is '…'"),
+        ("dir is /home/alice/", "dir is …"),
+        (r"in C:\Users\John Smith\a\n.md", "in …/n.md"),
+        (r"in \\server\share\n.md", "in …/n.md"),
+        ("src/a/b, ./x/y, 3/4/5, and/or, /etc", "src/a/b, ./x/y, 3/4/5, and/or, /etc"),
+    ],
+)
+def test_directories_in_any_form(words, told):
+    assert failure("f", words) == f'The tool "f" failed. {told}'
+
+
+@given(
+    st.sampled_from(["", "at ", "'", '"', "x:", "file://", "P=", "(", "[", "=> ", "a, "]),
+    st.sampled_from([("/home/alice", "/"), ("/Users/alice", "/"), ("C:\\Users\\alice", "\\"), ("/home/alice b", "/")]),
+    st.lists(st.sampled_from(["proj", "x.py", ".cache", "-"]), max_size=4),
+    st.sampled_from(["", "/", "'", '"', ":3: no", ")", " is no file", "\nand more"]),
+)
+def test_no_user_is_named(before, home, parts, after):
+    directory, step = home
+    quote = '"' if " " in directory else ""
+    path = f"{quote}{directory}{''.join(step + each for each in parts)}{quote}"
+    assert "alice" not in failure("f", f"{before}{path}{after}")
+
+
 def test_no_traceback():
     trace = 'Traceback (most recent call last):\n  File "/srv/app.py", line 3, in f\n    1 / 0\nZeroDivisionError: no'
     text = failure("f", trace)
     assert text == 'The tool "f" failed. ZeroDivisionError: no'
+
+
+FRAMES = "Traceback (most recent call last):\n" + '  File "/srv/a.py", line 1, in f\n    g()\n    ^^^\n' * 300
+
+
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        (f"{FRAMES}ValueError: real", "ValueError: real"),
+        (f"{FRAMES}ValueError: one\n  two\nthree", "ValueError: one two three"),
+        (
+            f"it broke: {FRAMES}KeyError: 1\n\nDuring handling another one came:\n\n{FRAMES}ValueError: b",
+            "it broke: ValueError: b",
+        ),
+    ],
+    ids=["long", "lines", "chain"],
+)
+def test_the_reason_behind_a_traceback(text, told):
+    assert failure("f", text) == f'The tool "f" failed. {told}'
 
 
 class RudeError(Exception):

@@ -2,7 +2,8 @@
 
 A call is judged the moment that it is sealed, while the answer goes on. What is wrong goes back as its result, with the
 number of the attempt; the identical call, and the last attempt, are told more firmly (A6). Attempts are counted for
-each tool until one of its calls is accepted; a call that could not be read counts like any other.
+each tool, by answers, until one of its calls is accepted; a call that could not be read counts like any other. One that
+broke off with the connection is not the model's fault, and counts for nothing (B12).
 """
 
 from __future__ import annotations
@@ -13,13 +14,11 @@ from typing import Any
 
 from streamparse.agent.events import CallJudged
 from streamparse.agent.jobs import Job
-from streamparse.agent.reasons import NOT_EXECUTED
-from streamparse.agent.states import CallState
-from streamparse.agent.turns import Proposal
+from streamparse.agent.reasons import why_not_executed
+from streamparse.agent.turns import Proposal, is_served
 from streamparse.events import (
     ArgumentRejected,
     ArgumentValue,
-    DeviationCode,
     ErrorCode,
     ErrorDetail,
     Event,
@@ -29,7 +28,7 @@ from streamparse.events import (
     ToolCallFinished,
     ToolCallStarted,
 )
-from streamparse.tools.issues import ArgumentRejected as ToolRefusal
+from streamparse.tools.issues import ArgumentRejectedError as ToolRefusal
 from streamparse.tools.issues import Verdict
 from streamparse.tools.observation import fingerprint, observation
 from streamparse.tools.validation import Judge
@@ -39,37 +38,60 @@ _REMEMBERED = 64
 """Wrong calls of a tool that are remembered; no loop goes on for so long without a right one."""
 
 
+class _Wrong:
+    """What was wrong with one tool since its last right call: in how many answers, which calls in those, and which in
+    the answer that is going on."""
+
+    def __init__(self) -> None:
+        self.answers = 0
+        self.seen: list[str] = []
+        self.now: list[str] = []
+
+
 class Attempts:
-    """Wrong calls, by tool, since its last right one. ``limit`` is how many a model may make in a row. All that is no
-    tool (``names``) counts as one: a model that invents names does not begin anew with each."""
+    """Wrong calls, by tool, since its last right one. ``limit`` is in how many answers in a row a model may make some.
+    All calls of one answer are one attempt: the model has seen the error of none when it writes the next. All that is
+    no tool (``names``) counts as one: a model that invents names does not begin anew with each."""
 
     def __init__(self, limit: int, names: Collection[str]) -> None:
         self.limit = limit
         self._names = names
-        self._seen: dict[str, list[str]] = {}
+        self._wrong: dict[str, _Wrong] = {}
+        self._right: set[str] = set()  # in the answer that is going on
+
+    def next_answer(self) -> None:
+        """The model has seen what came of its calls, and answers."""
+        for name in self._right:
+            self._wrong.pop(name, None)
+        self._right.clear()
+        for wrong in self._wrong.values():
+            wrong.answers += bool(wrong.now)
+            wrong.seen = [*wrong.seen, *wrong.now][-_REMEMBERED:]
+            wrong.now = []
 
     def next(self, call: ToolCall | PartialToolCall) -> tuple[int, int]:
-        """The number that this call has if it is wrong, and how often the identical one came before it."""
-        seen = self._seen.get(self._key(call.name), [])
-        return len(seen) + 1, seen.count(fingerprint(call))
+        """The number that this call has if it is wrong, and how often the model was told that the identical one is."""
+        wrong = self._wrong.get(self._key(call.name)) or _Wrong()
+        return wrong.answers + 1, wrong.seen.count(fingerprint(call))
 
     def wrong(self, call: ToolCall | PartialToolCall) -> None:
         """Counts a wrong call."""
-        seen = self._seen.setdefault(self._key(call.name), [])
-        seen.append(fingerprint(call))
-        del seen[:-_REMEMBERED]
+        now, same = self._wrong.setdefault(self._key(call.name), _Wrong()).now, fingerprint(call)
+        if same not in now:
+            now.append(same)
 
     def right(self, name: str) -> None:
-        """A call of this tool was accepted."""
-        self._seen.pop(name, None)
+        """A call of this tool was accepted: whatever was wrong beside it, before or behind, the model knows how."""
+        self._right.add(name)
 
     @property
     def exceeded(self) -> str | None:
         """Why the run has to stop, None if it has not: the last attempt was wrong, and was not the last."""
-        for name, seen in self._seen.items():
-            if len(seen) > self.limit:
-                what = f"calls of {quoted(name, 40)}" if name else "calls of tools that do not exist"
-                return f"{len(seen)} {what} were wrong in a row; {self.limit} may be"
+        for name, wrong in self._wrong.items():
+            answers = wrong.answers + bool(wrong.now)
+            if answers > self.limit and name not in self._right:
+                what = quoted(name, 40) if name else "a tool that does not exist"
+                return f"{what} was called wrongly in {answers} answers in a row; {self.limit} may be"
         return None
 
     def _key(self, name: str) -> str:
@@ -87,6 +109,7 @@ class Judging:
         self._told: dict[int, str] = {}
         self._started: dict[int, tuple[str, str]] = {}
         self._read: dict[int, dict[str, Any]] = {}
+        self._broken: set[int] = set()
 
     def take(self, event: Event) -> CallJudged | None:
         """The verdict, for an event that ends a call; None for every other, and for what the provider runs itself."""
@@ -96,11 +119,15 @@ class Judging:
             self._read.setdefault(event.index, {})[str(event.path[0])] = event.value
         if isinstance(event, ToolCallFinished):
             if is_served(event.call):
-                self._jobs[id(event.call)] = Job(event.call, refusal=_SERVED, state=CallState.NOT_EXECUTED)
                 return None
             return self._judged(event.index, event.call, self._judge.check(event.call))
         if isinstance(event, ToolCallFailed) and not is_served(event.call):
-            return self._judged(event.index, event.call, self._judge.check(event))
+            verdict = self._judge.check(event)
+            if event.error.code in _BROKEN_OFF:
+                self._broken.add(id(event.call))
+                text = self._told[id(event.call)] = why_not_executed(event.call, event.error, None)
+                return CallJudged(event.index, event.call.id, verdict, text)
+            return self._judged(event.index, event.call, verdict)
         return None
 
     def doomed(self, event: ArgumentRejected) -> tuple[ToolCallFailed, str]:
@@ -128,10 +155,14 @@ class Judging:
         """What the model is told of a call that failed, None if it was never said to have failed."""
         return self._told.get(id(call))
 
+    def is_broken_off(self, proposal: Proposal) -> bool:
+        """Whether the connection or the provider broke the call off, and not the model."""
+        return id(proposal.call) in self._broken
+
     def _judged(self, index: int, call: ToolCall | PartialToolCall, verdict: Verdict) -> CallJudged:
         known = call.name in self._judge.tools
-        if verdict.ignored:
-            self._undeclared[call.name if known else ""] += len(verdict.ignored)
+        if verdict.undeclared:
+            self._undeclared[call.name if known else ""] += verdict.undeclared
         if verdict.executable and isinstance(call, ToolCall):
             self._jobs[id(call)] = Job.judged(call, verdict)
             return CallJudged(index, call.id, verdict)
@@ -155,9 +186,4 @@ class Judging:
         return observation(verdict, attempt=min(attempt, limit), limit=limit, repeats=repeats)
 
 
-_SERVED = f"{NOT_EXECUTED} The provider runs this call itself."
-
-
-def is_served(call: ToolCall | PartialToolCall) -> bool:
-    """Whether the provider runs the call itself: whoever runs it again runs it twice."""
-    return any(each.code is DeviationCode.SERVER_TOOL for each in call.deviations)
+_BROKEN_OFF = frozenset({ErrorCode.STREAM_INTERRUPTED, ErrorCode.PROVIDER_ERROR})

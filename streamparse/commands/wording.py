@@ -10,6 +10,7 @@ import json
 import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from sys import maxsize
 
 from streamparse.events import (
     ArgumentRejected,
@@ -26,6 +27,8 @@ from streamparse.events import (
     ToolCallFinished,
     join_words,
 )
+from streamparse.wording import counted as counted
+from streamparse.wording import place
 
 # Controls (C0 without tab and line feed, DEL, C1), separators that some terminals take for line breaks, marks that turn
 # the direction of text, invisible tags, and halves of surrogate pairs, which cannot be encoded.
@@ -33,7 +36,6 @@ _UNSAFE = re.compile(
     "[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ufff9-\ufffb\U000e0000-\U000e007f\ud800-\udfff]"
 )
 _BREAKS = {"\n": "\\n", "\t": "\\t"}
-_WORD = re.compile(r"[^\W\d][\w-]*")
 
 
 def visible(text: str) -> str:
@@ -54,26 +56,14 @@ def _escape(character: str) -> str:
 
 
 def path_words(path: Path) -> str:
-    """``("todos", 0, "content")`` as ``todos[0].content``; a key that is no word in quotes, ``todos["a b"]``."""
-    words = ""
-    for step in path:
-        if isinstance(step, int):
-            words += f"[{step}]"
-        elif _WORD.fullmatch(step):
-            words += f".{step}" if words else step
-        else:
-            words += f"[{json.dumps(step, ensure_ascii=False)}]"
-    return one_line(words) or "arguments"
+    """``("todos", 0, "content")`` as ``todos[0].content``; a key that is no word in quotes, ``todos["a b"]``. Whole,
+    however long."""
+    return place(path, maxsize)
 
 
 def value_words(value: object) -> str:
     """A value as JSON in one line."""
     return one_line(json.dumps(value, ensure_ascii=False))
-
-
-def counted(number: int, noun: str) -> str:
-    """``1 line``, ``1,200 lines``."""
-    return f"{number:,} {noun}" if number == 1 else f"{number:,} {noun}s"
 
 
 def size_words(characters: int, lines: int) -> str:

@@ -19,8 +19,8 @@ tier   name                what is tolerated
 Four rules hold for every tier:
 
 * *Truncation is judged first.* A string, an object, an array, a tuple, a comment or a fence that the text leaves open
-  is never closed by a repair; a fence neither where text stands before it. The only thing that the end of the text may close is a ``//`` comment, and text behind
-  the value: nothing else could.
+  is never closed by a repair; a fence neither where text stands before it. The only thing that the end of the text may
+  close is a ``//`` comment, and text behind the value: nothing else could.
 * *A repair needs no lookahead that a stream does not have.* It is decided where it stands, so that what was emitted
   before it stays true, and so that chunking does not matter.
 * *What stays ambiguous is refused.* See below.

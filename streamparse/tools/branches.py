@@ -7,17 +7,15 @@ whole value weighs more than anything inside it, and undeclared fields, which ar
 
 from __future__ import annotations
 
-from itertools import islice
-from typing import Any
+from collections import Counter
+from itertools import combinations, islice
+from typing import Any, NamedTuple
 
 from streamparse.tools.schema import Node
 from streamparse.tools.wording import type_word
 
 _COUNTED = 50
 """Issues of a branch that are counted: nobody meant one with so many."""
-
-_BRANCHES = 64
-"""Branches that are looked at. Unions of more are lists of constants, and those are told apart by their values."""
 
 _WRONG_KIND = 1000
 
@@ -33,14 +31,39 @@ def meant_branches(branches: list[Node], value: Any) -> list[Node]:
 
 def candidates(branches: list[Node], value: Any) -> list[Node]:
     """The branches that the type of the value, and then a discriminator, leave; all where these rule out all."""
-    left = [node for node in branches[:_BRANCHES] if accepts(node, value)] or branches[:_BRANCHES]
-    if not isinstance(value, dict):
+    left = [node for node in branches if accepts(node, value)] or branches
+    if not isinstance(value, dict) or len(left) < 2:
         return left
-    tags = {node.pointer: _tags(node) for node in left}
-    keys = {key for each in tags.values() for key in each if sum(key in other for other in tags.values()) > 1}
-    for key in sorted(keys & value.keys()):
-        left = [node for node in left if _tagged(tags[node.pointer].get(key), value[key])] or left
+    counts = Counter(key for node in left for key in node.tags if key in value)
+    for key in sorted(key for key, count in counts.items() if count > 1):
+        left = [node for node in left if _tagged(node.tags.get(key), value[key])] or left
     return left
+
+
+class Undecided(NamedTuple):
+    """A discriminator that decides nothing: ``key`` has none of the ``values`` that the branches want, or is not
+    there."""
+
+    key: str
+    values: list[Any]
+
+
+def undecided(branches: list[Node], value: Any) -> Undecided | None:
+    """The discriminator of these branches, if the value does not say which of them it is: then nothing else can be said
+    of it."""
+    left = candidates(branches, value)
+    if not isinstance(value, dict) or len(left) < 2:
+        return None
+    for key in left[0].tags:
+        tags = [node.tags.get(key) for node in left]
+        known = [each for each in tags if each is not None]
+        if len(known) < len(left) or not _differ(known):
+            continue
+        lacking = key not in value and all(node.requires(key) for node in left)
+        if lacking or (key in value and not any(_tagged(each, value[key]) for each in known)):
+            values = [each for tag in known for each in tag]
+            return Undecided(key, [each for at, each in enumerate(values) if not _tagged(values[:at], each)])
+    return None
 
 
 def accepts(node: Node, value: Any) -> bool:
@@ -48,10 +71,10 @@ def accepts(node: Node, value: Any) -> bool:
     return node.allowed.open or type_word(value) in node.allowed.types
 
 
-def _tags(node: Node) -> dict[str, list[Any]]:
-    """The fields of a branch that can only be one of some constants."""
-    fields = [(key, each) for part in node.alike() for key, each in part.properties.items()]
-    return {key: list(each.allowed.members) for key, each in fields if each.value.keys() & {"const", "enum"}}
+def _differ(tags: list[list[Any]]) -> bool:
+    """Whether no two of the first branches share a constant: then it is what tells them apart."""
+    pairs = combinations(tags[:_COUNTED], 2)
+    return not any(_tagged(one, each) for one, other in pairs for each in other)
 
 
 def _tagged(values: list[Any] | None, value: Any) -> bool:

@@ -13,6 +13,7 @@ from copy import deepcopy
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal, TypeAlias, get_args
 
+from streamparse.decoding.toolset import SCHEMA_KEYS, definition_fields, is_provided
 from streamparse.errors import ToolDefinitionError
 from streamparse.events import json_text
 from streamparse.tools.schema import Schema
@@ -23,7 +24,6 @@ Effect: TypeAlias = Literal["read", "write", "external"]
 elsewhere, which cannot be undone. All but ``read`` count as writes wherever a call is in doubt (B15)."""
 
 _EFFECTS = get_args(Effect)
-_SCHEMA_KEYS = ("parameters", "input_schema", "inputSchema")
 _HINTS = {"idempotent": "idempotentHint", "destructive": "destructiveHint", "open_world": "openWorldHint"}
 
 
@@ -33,6 +33,7 @@ class Tool:
 
     ``parameters`` is the JSON Schema of its arguments, an object. ``effect`` is ``"write"`` unless somebody says
     otherwise. ``idempotent``, ``destructive`` and ``open_world`` are MCP's hints; None where nothing is known.
+    ``strict`` is that of OpenAI-style definitions: whether the model is held to the schema.
     ``function`` is what ``call`` runs, and ``convert`` turns JSON arguments into its keyword arguments.
 
     The parameters are copied. Decoders take tools as they are: ``compile_tools([tool])``. Raises
@@ -46,6 +47,7 @@ class Tool:
     idempotent: bool | None = None
     destructive: bool | None = None
     open_world: bool | None = None
+    strict: bool | None = None
     function: Callable[..., Any] | None = field(default=None, compare=False, repr=False)
     convert: Callable[[Mapping[str, Any]], dict[str, Any]] | None = field(default=None, compare=False, repr=False)
 
@@ -76,7 +78,7 @@ class Tool:
             return definition if effect is None else replace(definition, effect=effect)
         fields = _fields(definition)
         hints = _annotations(fields.get("annotations"))
-        schema = next((fields[key] for key in _SCHEMA_KEYS if fields.get(key) is not None), None)
+        schema = next((fields[key] for key in SCHEMA_KEYS if fields.get(key) is not None), None)
         said = {} if schema is None else {"parameters": schema}
         description = fields.get("description")
         return cls(
@@ -87,6 +89,7 @@ class Tool:
             idempotent=_flag(hints, "idempotentHint"),
             destructive=_flag(hints, "destructiveHint"),
             open_world=_flag(hints, "openWorldHint"),
+            strict=_flag(fields, "strict"),
         )
 
     def call(self, arguments: Mapping[str, Any]) -> Any:
@@ -100,7 +103,13 @@ class Tool:
 
     def to_openai(self) -> dict[str, Any]:
         """As an entry of ``tools`` in an OpenAI-style request."""
-        function = {"name": self.name, "description": self.description, "parameters": deepcopy(self.parameters)}
+        function: dict[str, Any] = {
+            "name": self.name,
+            "description": self.description,
+            "parameters": deepcopy(self.parameters),
+        }
+        if self.strict is not None:
+            function["strict"] = self.strict
         return {"type": "function", "function": function}
 
     def to_anthropic(self) -> dict[str, Any]:
@@ -146,14 +155,14 @@ def digest(tools: Iterable[Any]) -> str:
 
 
 def _fields(definition: Any) -> Mapping[str, Any]:
-    if isinstance(definition, Mapping):
-        function = definition.get("function")
-        body = definition if function is None else function
-        if isinstance(body, Mapping):
-            return body
-    elif hasattr(definition, "name") and any(hasattr(definition, key) for key in _SCHEMA_KEYS):
-        keys = ("name", "description", "annotations", *_SCHEMA_KEYS)
-        return {key: getattr(definition, key, None) for key in keys}
+    if is_provided(definition):
+        raise ToolDefinitionError(
+            f"a tool of the provider (type {shown(definition['type'])}): it is passed on in a request, and is neither "
+            "judged nor run here; a tool of your own has the type 'function' and a schema"
+        )
+    fields = definition_fields(definition, "description", "annotations", "strict")
+    if fields is not None:
+        return fields
     raise ToolDefinitionError(
         f"not a tool definition ({shown(definition)}): expected an object with 'name' and 'parameters', 'input_schema' "
         "or 'inputSchema'"

@@ -8,8 +8,11 @@ from inspect import cleandoc
 
 _GOOGLE = re.compile(r"(Args|Arguments|Parameters|Params|Keyword Args|Keyword Arguments):\s*")
 _GOOGLE_OTHER = re.compile(r"(Returns?|Yields?|Raises|Examples?|Notes?|See Also|Warnings?|Warns|Attributes|Todo):\s*")
-_GOOGLE_ITEM = re.compile(r"\*{0,2}(\w+)\s*(?:\([^)]*\))?\s*:\s*(.*)")
+_GOOGLE_ITEM = re.compile(r"\*{0,2}(\w+)\s*(?:\((?:[^()]|\([^()]*\))*\))?\s*:\s*(.*)")
 _NUMPY = re.compile(r"(Parameters|Other Parameters)")
+_NUMPY_OTHER = re.compile(
+    r"(Returns|Yields|Receives|Raises|Warns|Warnings?|See Also|Notes|References|Examples?|Attributes|Methods)"
+)
 _NUMPY_ITEM = re.compile(r"(\*{0,2}\w+(?:\s*,\s*\*{0,2}\w+)*)\s*(?::.*)?")
 _SPHINX = re.compile(r":(?:param|parameter|arg|argument|key|keyword)\s+(?:[^:]*\s)?\*{0,2}(\w+)\s*:\s*(.*)")
 _FIELD = re.compile(r":\w+[^:]*:")
@@ -47,8 +50,11 @@ def read_docstring(docstring: str | None) -> tuple[str, dict[str, str]]:
 def _section(lines: list[str], at: int) -> str:
     """The kind of section that begins here; empty for none."""
     line, after = lines[at], lines[at + 1] if at + 1 < len(lines) else ""
-    if line.strip() and len(after.strip()) >= 3 and not after.strip("- "):
-        return "numpy" if _NUMPY.fullmatch(line.strip()) else "numpy other"
+    if len(after.strip()) >= 3 and not after.strip("- "):
+        if _NUMPY.fullmatch(line.strip()):
+            return "numpy"
+        if _NUMPY_OTHER.fullmatch(line.strip()):
+            return "numpy other"
     if _GOOGLE.fullmatch(line):
         return "google"
     return "google other" if _GOOGLE_OTHER.fullmatch(line) else ""

@@ -11,13 +11,13 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from itertools import islice
 from typing import TYPE_CHECKING, Any
 
-from streamparse.events import Level, Path
+from streamparse.events import Level, Path, json_text
 from streamparse.rulewords import BOUNDS, RULE_WORDS, bound_words, type_words
-from streamparse.tools.branches import accepts, meant_branches
+from streamparse.tools.branches import Undecided, accepts, meant_branches, undecided
 from streamparse.tools.issues import Ignored, Issue, IssueCode
 from streamparse.tools.names import meant, nearest
-from streamparse.tools.schema import Node, Schema, step_key
-from streamparse.tools.wording import VALUE, clip, counted, plain, shown, type_word
+from streamparse.tools.schema import Node, Schema, step_keys
+from streamparse.tools.wording import VALUE, clip, counted, listed, plain, shown, type_word
 
 if TYPE_CHECKING:
     from jsonschema_rs import ValidationError
@@ -28,8 +28,14 @@ ALLOWED = 8
 _LISTED = 64
 """Issues of one call that are made; a model that got more wrong has misread the tool."""
 
+_LOOKED = 16 * _LISTED
+"""Errors of one call that are looked at: several may be one issue."""
+
 _COMPARED = 256
 """Undeclared fields that are compared with the name of a missing one."""
+
+_WAYS = 64
+"""Places of one error that are compared with its value, where the names of fields leave several."""
 
 _UNIONS = frozenset({"anyOf", "oneOf"})
 
@@ -48,6 +54,7 @@ class Explainer:
         }
         self._found: dict[tuple[IssueCode, Path, tuple[str, ...]], Issue] = {}
         self._more = 0
+        self._looked = 0
 
     def issues(self) -> tuple[list[Issue], int]:
         """The issues, sorted, without repetitions: the first ones of very many, and how many were left out."""
@@ -57,7 +64,8 @@ class Explainer:
 
     def _full(self, count: int = 1) -> bool:
         """Whether so many further errors are only counted: making issues of them costs more than finding them."""
-        if len(self._found) < _LISTED:
+        if len(self._found) < _LISTED and self._looked < _LOOKED:
+            self._looked += 1
             return False
         self._more += count
         return True
@@ -73,7 +81,7 @@ class Explainer:
             if kind in _UNIONS and (owner := self._schema.known(details["message"])):
                 yield from self._union(owner, kind, here)
             elif kind in _EACH:
-                yield from _EACH[kind](self, node.follow(error.evaluation_path[:-1]), here, details)
+                yield from _EACH[kind](self, node.follow(error.evaluation_path[:-1], here), here, details)
             else:
                 code, words = RULE_WORDS.get(kind, (IssueCode.UNFIT, None))
                 yield self._issue(code, here, [words(_limit(details)) if words else _rule(kind)])
@@ -83,13 +91,43 @@ class Explainer:
         branches = parent.branches(keyword)
         fitting = sum(node.fits(value) for node in branches) if keyword == "oneOf" else 0
         if fitting:
-            words = f"exactly one of the {counted(len(branches), 'form')}, not {fitting} at once"
+            names = listed([shown(key) for key in _alternatives(branches)], 0, 2 * VALUE)
+            forms = names or f"the {counted(len(branches), 'form')}"
+            words = f"exactly one of {forms}, not {fitting} at once"
             yield self._issue(IssueCode.AMBIGUOUS, path, [words])
         elif all(_refuses(node, value) for node in branches):
             yield self._refused(branches, path)
+        elif unknown := undecided(branches, value):
+            yield self._undecided(unknown, path)
+        elif keys := _alternatives(branches):
+            yield self._alternative(keys, parent, path)
         else:
             for node in meant_branches(branches, value)[:1]:
                 yield from self._inside(node, value, path)
+
+    def _undecided(self, unknown: Undecided, path: Path) -> Issue:
+        """One issue where nothing says which branch it is: all that may stand there."""
+        key, values = unknown
+        place = (*path, key)
+        if key in self._at(path):
+            return self._constants(place, values)
+        words = [_constant(each) for each in values]
+        return self._missing(path, key, words, self._drifted.get(place))
+
+    def _alternative(self, keys: list[str], parent: Node, path: Path) -> Issue:
+        """One of several fields is needed: the one that was perhaps meant by another name, else the first."""
+        drifted = {key: self._drifted.get((*path, key)) or self._resembling(path, key, parent) for key in keys}
+        key = next((key for key in keys if drifted[key]), keys[0])
+        field = self._field(path, key, parent)
+        others = listed([shown(each) for each in keys if each != key], 0, VALUE)
+        hint = "" if drifted[key] else f"or {others} in its place"
+        return self._missing(path, key, allowed_words(field) if field else [], drifted[key], hint)
+
+    def _constants(self, path: Path, values: list[Any]) -> Issue:
+        """Something else than the constants that may stand here."""
+        fits = type_word(self._at(path)) in {type_word(each) for each in values}
+        words = [_constant(each) for each in self._nearest(values, path)]
+        return self._issue(IssueCode.NOT_IN_ENUM if fits else IssueCode.WRONG_TYPE, path, words, values)
 
     def _refused(self, branches: list[Node], path: Path) -> Issue:
         """One issue where each branch refuses the value as a whole: all types and constants together."""
@@ -97,28 +135,31 @@ class Explainer:
         values = [each for node in branches for each in node.allowed.members]
         types = {name for node in branches if not node.allowed.members for name in node.allowed.types}
         fits = any(type_word(each) == kind for each in values)
-        words = [*map(shown, self._nearest(values, path)), *type_words(types)]
+        words = [*map(_constant, self._nearest(values, path)), *type_words(types)]
         return self._issue(IssueCode.NOT_IN_ENUM if fits else IssueCode.WRONG_TYPE, path, words, values)
 
     def _enum(self, parent: Node | None, path: Path, details: Mapping[str, Any]) -> Iterator[Issue]:
         values = details["options"] if "options" in details else [details["expected_value"]]
-        fits = type_word(self._at(path)) in {type_word(each) for each in values}
-        words = [shown(each) for each in self._nearest(values, path)]
-        yield self._issue(IssueCode.NOT_IN_ENUM if fits else IssueCode.WRONG_TYPE, path, words, values)
+        yield self._constants(path, values)
 
     def _type(self, parent: Node | None, path: Path, details: Mapping[str, Any]) -> Iterator[Issue]:
         members = parent.allowed.members if parent else ()
-        words = [shown(each) for each in members] or list(details["types"])
+        words = [_constant(each) for each in members] or list(details["types"])
         yield self._issue(IssueCode.WRONG_TYPE, path, words)
 
     def _required(self, parent: Node | None, path: Path, details: Mapping[str, Any]) -> Iterator[Issue]:
         key: str = details["property"]
-        place = (*path, key)
-        field = (parent and parent.field(key)) or (None if path else self._schema.root.field(key))
-        drifted = self._drifted.get(place) or self._resembling(path, key, parent)
-        hint = f"did you mean it by {shown(drifted)}?" if drifted else ""
-        words = allowed_words(field) if field else []
-        yield Issue(IssueCode.MISSING, place, allowed=tuple(words[:ALLOWED]), more=len(words[ALLOWED:]), hint=hint)
+        field = self._field(path, key, parent)
+        drifted = self._drifted.get((*path, key)) or self._resembling(path, key, parent)
+        yield self._missing(path, key, allowed_words(field) if field else [], drifted)
+
+    def _field(self, path: Path, key: str, parent: Node | None) -> Node | None:
+        return (parent and parent.field(key)) or (None if path else self._schema.root.field(key))
+
+    def _missing(self, path: Path, key: str, words: list[str], drifted: str | None, hint: str = "") -> Issue:
+        hint = by_another_name(drifted) if drifted else hint
+        listed_ = tuple(words[:ALLOWED])
+        return Issue(IssueCode.MISSING, (*path, key), allowed=listed_, more=len(words[ALLOWED:]), hint=hint)
 
     def _resembling(self, path: Path, key: str, parent: Node | None) -> str | None:
         """An undeclared field of the same object whose name was probably meant for ``key``."""
@@ -166,8 +207,18 @@ class Explainer:
         if code is IssueCode.NOT_IN_ENUM and isinstance(value, str) and not hint:
             likely = meant(value, [each for each in whole or () if isinstance(each, str)])
             hint = f"did you mean {shown(likely)}?" if likely else ""
+        if value is None and code in (IssueCode.WRONG_TYPE, IssueCode.NOT_IN_ENUM) and self._is_optional(path):
+            hint = "leave it out if there is no value"
         level = Level.REPRESENTATION if code is IssueCode.WRONG_TYPE else Level.SCHEMA
         return Issue(code, path, type_word(value), shown(value), listed, more, hint, level)
+
+    def _is_optional(self, path: Path) -> bool:
+        """Whether the field at ``path`` is declared and need not be there, as far as it can be told."""
+        node: Node | None = self._schema.root
+        for step in path[:-1]:
+            node = node and (node.item(step) if isinstance(step, int) else node.field(step))
+        key = path[-1] if path else 0
+        return isinstance(key, str) and node is not None and node.field(key) is not None and not node.requires(key)
 
     def _at(self, path: Path) -> Any:
         value = self._value
@@ -178,7 +229,7 @@ class Explainer:
 
 def allowed_words(node: Node) -> list[str]:
     """What may stand at a node: its constants, else its types, a number with its bounds."""
-    members = [shown(each) for part in node.alike() for each in part.allowed.members]
+    members = [_constant(each) for part in node.alike() for each in part.allowed.members]
     if members:
         return list(dict.fromkeys(members))
     bounds = bound_words(node.value)
@@ -186,9 +237,26 @@ def allowed_words(node: Node) -> list[str]:
     return [f"{name} {bounds}" if bounds and name in ("integer", "number") else name for name in types]
 
 
+def by_another_name(name: str) -> str:
+    """The hint of a missing field that was perhaps sent by another name."""
+    return f"did you mean it by {shown(name)}?"
+
+
 def order(issue: Issue) -> tuple[Any, ...]:
     """Issues are sorted by path, indexes as numbers; then by code."""
     return tuple((isinstance(step, str), step) for step in issue.path), issue.code, issue.allowed
+
+
+def _constant(value: Any) -> str:
+    """A value of the schema, which may be shown whole."""
+    return clip(plain(json_text(value)), VALUE) if isinstance(value, dict | list) else shown(value)
+
+
+def _alternatives(branches: list[Node]) -> list[str]:
+    """The fields of which one is needed, where the branches say nothing else; empty where they do."""
+    required = [node.value.get("required") for node in branches if not node.value.keys() - {"required"}]
+    keys = [each[0] for each in required if isinstance(each, list) and len(each) == 1]
+    return keys if len(keys) == len(branches) else []
 
 
 def _refuses(node: Node, value: Any) -> bool:
@@ -201,19 +269,26 @@ def _refuses(node: Node, value: Any) -> bool:
 
 def _place(value: Any, error: ValidationError) -> Path:
     """The path of an error in ``value``. The validator leaves out keys that are empty; they are put back."""
-    path: list[str | int] = []
-    for step in error.instance_path:
-        while (key := step_key(value, step)) is None and isinstance(value, dict) and "" in value:
-            path.append("")
-            value = value[""]
-        if key is None:
-            break
-        path.append(key)
-        value = value[key]
-    while isinstance(value, dict) and "" in value and value != error.instance:
-        path.append("")
-        value = value[""]
-    return tuple(path)
+    ways = _ways(value, tuple(error.instance_path), ())
+    first = next(ways)
+    others = list(islice(ways, _WAYS))
+    for path, found in (first, *others) if others else ():
+        if type(found) is type(error.instance) and found == error.instance:
+            return path
+    return first[0]
+
+
+def _ways(value: Any, steps: Path, path: Path) -> Iterator[tuple[Path, Any]]:
+    """The places that a path of the validator can mean, the likeliest first; the last resort is as far as one gets."""
+    keys = step_keys(value, steps[0]) if steps else []
+    if not steps:
+        yield path, value
+    for key in keys:
+        yield from _ways(value[key], steps[1:], (*path, key))
+    if isinstance(value, dict) and "" in value:
+        yield from _ways(value[""], steps, (*path, ""))
+    elif steps and not keys:
+        yield path, value
 
 
 def _rule(keyword: str) -> str:

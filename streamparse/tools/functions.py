@@ -12,6 +12,7 @@ import msgspec
 from streamparse.errors import ToolDefinitionError
 from streamparse.tools.definition import Effect, Tool
 from streamparse.tools.docstrings import read_docstring
+from streamparse.tools.wording import place
 
 _REFUSED = {
     inspect.Parameter.VAR_POSITIONAL: "takes any number of values (*args): give it a list as one parameter",
@@ -36,11 +37,14 @@ def tool_from_function(
     types before the function sees them; an async function gives an awaitable.
 
     Raises ``ToolDefinitionError``, naming the parameter, for one without a type, with a type that JSON cannot carry,
-    for ``*args``, ``**kwargs`` and positional-only ones.
+    for ``*args``, ``**kwargs`` and positional-only ones. A ``functools.partial`` needs a ``name``.
     """
     name = str(name or getattr(function, "__name__", ""))
-    told, documented = read_docstring(inspect.getdoc(function))
-    types, parameters = _typed(function, name), _parameters(function, name)
+    target = _unbound(function)
+    told, documented = read_docstring(target.__doc__ if inspect.isclass(target) else inspect.getdoc(target))
+    types, parameters = _typed(target, name), _parameters(function, name)
+    if lost := parameters.keys() - types.keys():
+        raise ToolDefinitionError(f"function {name!r}: the type of parameter {min(lost)!r} cannot be read")
     schemas, components = _schemas({key: types[key] for key in parameters}, name)
     for key, schema in schemas.items():
         if documented.get(key) and "description" not in schema:
@@ -64,8 +68,18 @@ def tool_from_function(
     )
 
 
+def _unbound(function: Callable[..., Any]) -> Callable[..., Any]:
+    """The function that a ``functools.partial`` calls, which has the types and the docstring."""
+    while isinstance(function, partial):
+        function = function.func
+    return function
+
+
 def _parameters(function: Callable[..., Any], name: str) -> dict[str, inspect.Parameter]:
-    parameters = dict(inspect.signature(function).parameters)
+    try:
+        parameters = dict(inspect.signature(function).parameters)
+    except (TypeError, ValueError):
+        raise ToolDefinitionError(f"function {name!r}: its parameters cannot be read") from None
     for key, parameter in parameters.items():
         if parameter.kind in _REFUSED:
             raise ToolDefinitionError(f"function {name!r}: parameter {key!r} {_REFUSED[parameter.kind]}")
@@ -75,9 +89,13 @@ def _parameters(function: Callable[..., Any], name: str) -> dict[str, inspect.Pa
 
 
 def _typed(function: Callable[..., Any], name: str) -> dict[str, Any]:
-    target = function if inspect.isroutine(function) else getattr(function, "__call__", function)  # noqa: B004
+    targets: list[Any] = [function]
+    if inspect.isclass(function):
+        targets.append(function.__init__)
+    elif not inspect.isroutine(function):
+        targets = [type(function).__call__]
     try:
-        return get_type_hints(target, include_extras=True)
+        return {key: each for target in targets for key, each in get_type_hints(target, include_extras=True).items()}
     except Exception as error:  # annotations are code, and may fail in any way
         raise ToolDefinitionError(f"function {name!r}: its annotations cannot be read: {error}") from None
 
@@ -104,5 +122,14 @@ def _add_default(schema: dict[str, Any], parameter: inspect.Parameter) -> None:
 
 
 def _convert(types: Mapping[str, Any], arguments: Mapping[str, Any]) -> dict[str, Any]:
-    """JSON arguments as the types of the function. ``msgspec.ValidationError`` for what does not fit after all."""
-    return {key: msgspec.convert(value, types[key]) if key in types else value for key, value in arguments.items()}
+    """JSON arguments as the types of the function. ``msgspec.ValidationError``, which names the place, for what does
+    not fit after all: schemas say less than types (``format`` is not checked)."""
+    return {key: _converted(key, value, types[key]) if key in types else value for key, value in arguments.items()}
+
+
+def _converted(key: str, value: Any, kind: Any) -> Any:
+    try:
+        return msgspec.convert(value, kind, str_keys=True)
+    except msgspec.ValidationError as error:
+        words, _, inner = str(error).partition(" - at `$")
+        raise msgspec.ValidationError(f"{place((key,))}{inner.rstrip('`')}: {words}") from None

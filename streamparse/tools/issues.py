@@ -34,7 +34,8 @@ class Verdict(msgspec.Struct, frozen=True):
     ``level`` is that of the first kind of fault in the order parse, representation, schema, tool; None where there is
     none. ``arguments`` are the ones to execute with: undeclared fields left out, coerced values in place; the
     call's own are never changed. ``doubts`` say why a call that fits is not to be relied on (B15): it is then no write.
-    ``keep`` names the top-level fields that are right as they are. ``more`` counts issues beyond those listed.
+    ``keep`` names the top-level fields that are right as they are. ``more`` counts issues beyond those listed, and
+    ``undeclared`` all undeclared fields, of which ``ignored`` lists the first.
     """
 
     tool: str
@@ -47,6 +48,7 @@ class Verdict(msgspec.Struct, frozen=True):
     doubts: tuple[str, ...] = ()
     keep: tuple[str, ...] = ()
     more: int = 0
+    undeclared: int = 0
 
     @property
     def valid(self) -> bool:
@@ -59,7 +61,7 @@ class Verdict(msgspec.Struct, frozen=True):
         return self.valid and not self.executable
 
 
-class ArgumentRejected(StreamparseError, ValueError):  # noqa: N818 - it says what happened, as B12 names it
+class ArgumentRejectedError(StreamparseError, ValueError):
     """Raised by a tool whose argument fits the schema and is wrong all the same: the model's fault, not the tool's
     (B12). ``path`` is the argument, a key or a path; ``allowed`` what would have been right, in a few words each."""
 

@@ -34,9 +34,7 @@ SHORT = 20
 
 _CJK = re.compile("[\u1100-\u11ff\u2e80-\u9fff\uac00-\ud7af\uf900-\ufaff\uff00-\uffef\U00020000-\U0003ffff]")
 _NAME = re.compile(r"[a-zA-Z0-9_-]{1,64}")
-_VERSIONED = re.compile(
-    r"(?:^|[_-])(?:v?\d+(?:[._-]\d+)*|new|old|tmp|temp|test|copy|final|[0-9a-f]{8,})$", re.IGNORECASE
-)
+_VERSIONED = re.compile(r"(?:^|[_-])(?:v?\d+(?:[._-]\d+)*|new|old|tmp|temp|final|[0-9a-f]{8,})$", re.IGNORECASE)
 _TRIGGER = re.compile(r"\b(?:when|whenever|if|before|after|must|only|first|instead)\b", re.IGNORECASE)
 _TRIGGER_CJK = re.compile("当|時|时|如果|必须|必須|とき|場合|前に|するまで|경우|때|반드시")
 _WEAK = re.compile(
@@ -90,12 +88,13 @@ def lint(tools: Iterable[Any]) -> Report:
         known.append(tool)
         findings += _tool_findings(tool)
     findings += _list_findings(known)
-    tokens = {tool.name: estimate_tokens(json_text(tool.to_openai())) for tool in known}
+    costs = [(tool.name, estimate_tokens(json_text(tool.to_openai()))) for tool in known]
+    tokens = dict(costs)
     for name, count in tokens.items():
         if count > TOKENS:
             message = f"about {count} tokens in every round; 120 to {TOKENS} is usual: shorten it"
             findings.append(Finding("warning", "long_definition", name, message))
-    return Report(tuple(findings), tokens, sum(tokens.values()))
+    return Report(tuple(findings), tokens, sum(count for _, count in costs))
 
 
 def estimate_tokens(text: str) -> int:
@@ -111,7 +110,7 @@ def _tool_findings(tool: Tool) -> Iterator[Finding]:
     schema = Schema(tool.parameters, f"tool {shown(tool.name)}")
     types = compile_tools([tool])[tool.name].parameters
     required = {key for node in schema.root.alike() for key in node.value.get("required", ())}
-    fields = {key: node.properties[key] for node in schema.root.alike() for key in node.properties}
+    fields = {key: each for node in schema.root.reachable() for key, each in node.properties.items()}
     for key, node in fields.items():
         for code, message in _parameter_advice(node, untyped=types.get(key, ANY) == ANY):
             yield Finding("warning", code, tool.name, message, place((key,)))

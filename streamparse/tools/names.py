@@ -11,7 +11,7 @@ from collections.abc import Iterable, Sequence
 _COMPARED = 64
 """Characters that are compared. Names end there (the APIs' limit), and so does the cost."""
 
-_CLOSEST = 5
+_CLOSEST = 16
 """Candidates whose edit distance is worth computing."""
 
 
@@ -35,12 +35,24 @@ def meant(word: str, known: Sequence[str]) -> str | None:
     for each in known:
         if fold(each) == folded and each != word:
             return each
-    for each in nearest(word, known)[:_CLOSEST]:
-        other = fold(each)
-        short, long = sorted((folded, other), key=len)
-        if each != word and ((len(short) >= 4 and long.startswith(short)) or _distance(folded, other) <= _slips(short)):
-            return each
-    return None
+    closest = [each for each in nearest(word, known)[:_CLOSEST] if each != word]
+    slips = {each: _distance(folded, fold(each)) for each in closest if close(word, each)}
+    if slips:
+        return min(slips, key=slips.__getitem__)
+    return next((each for each in closest if _begins(folded, fold(each))), None)
+
+
+def close(word: str, other: str) -> bool:
+    """Whether a word is a few letters off another one."""
+    one, two = fold(word), fold(other)
+    slips = _slips(min(one, two, key=len))
+    return abs(len(one) - len(two)) <= slips and _distance(one, two) <= slips
+
+
+def _begins(word: str, other: str) -> bool:
+    """Whether one of two words is the beginning of the other."""
+    short, long = sorted((word, other), key=len)
+    return len(short) >= 4 and long.startswith(short)
 
 
 def _slips(word: str) -> int:
@@ -53,11 +65,16 @@ def _pairs(word: str) -> set[str]:
 
 
 def _resemblance(word: str, pairs: set[str], other: str) -> float:
-    """From 0 to 2: pairs of letters in common, and a common beginning."""
+    """From 0 to 2.5: pairs of letters in common, a common beginning, and, for half as much, a common end."""
     theirs = _pairs(other)
     common = 2 * len(pairs & theirs) / (len(pairs) + len(theirs))
-    same = next((at for at, (a, b) in enumerate(zip(word, other, strict=False)) if a != b), min(len(word), len(other)))
+    same = _common(word, other) + _common(word[::-1], other[::-1]) / 2
     return common + same / max(len(word), len(other), 1)
+
+
+def _common(word: str, other: str) -> int:
+    """Letters at the beginning that two words have in common."""
+    return next((at for at, (a, b) in enumerate(zip(word, other, strict=False)) if a != b), min(len(word), len(other)))
 
 
 def _distance(left: str, right: str) -> int:

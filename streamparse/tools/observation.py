@@ -12,24 +12,44 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
+from itertools import dropwhile
 from typing import Any
 
 from streamparse.errors import UsageError
 from streamparse.events import PartialToolCall, ToolCall, json_text
 from streamparse.tools.canonical import canonical
 from streamparse.tools.issues import Issue, IssueCode, Verdict
-from streamparse.tools.wording import clip, listed, place, plain, quoted
+from streamparse.tools.wording import clip, listed, place, plain, quoted, requoted
 
 SIZE = 600
 """Characters of an observation (A6)."""
 
 _ISSUES = 3
 _NAME = 40
+_LEGAL = 64
+"""Characters of a tool's name that APIs allow."""
+
 _KEEP = 70
 _HINT = 80
+_SHORT = 12
+"""Characters below which the details of a line say nothing."""
 
-_HOST_PATH = re.compile(r"(?<![\w:/.])(?:[A-Za-z]:)?(?:[\\/][^\s\\/:'\"<>|,;()]+)+[\\/]")
-"""The directory part of an absolute path; what stands behind a scheme (``https://``) is none."""
+
+_STEP = r"[^\s\\/:'\"<>|,;()]+"
+_START = r"(?:\bfile://|(?<![\w./\\]))(?:[A-Za-z]:)?"
+_HOMES = r"(?:home|Users|Documents and Settings)"
+_HOST_PATH = re.compile(
+    rf"""(?P<address>\b(?!file:)[A-Za-z][\w+.-]+://[^\s'"<>]*)"""  # no path of the host
+    r"""|(?P<quote>['"`])(?:file://)?(?P<quoted>(?:[A-Za-z]:)?[\\/][^'"`\n]+)(?P=quote)"""  # may hold spaces
+    rf"""|{_START}[\\/]+{_HOMES}[\\/]+{_STEP}(?:\ [A-Z]{_STEP}(?=[\\/\ ])){{0,2}}"""  # 'John Smith', without quotes
+    rf"""(?P<rest>(?:[\\/]+{_STEP})*[\\/]*)"""
+    rf"""|{_START}(?:[\\/]+{_STEP})+[\\/]+""",
+)
+"""Absolute paths. Of the last kind only the directory."""
+
+_HOME = re.compile(rf"(?:[A-Za-z]:)?[\\/]+{_HOMES}[\\/]+[^\\/]+[\\/]*")
+_FRAME = re.compile(r"\s+File \".*")
+_TRACEBACK = "Traceback (most recent call last)"
 
 _FORMAT_ADVICE = {
     IssueCode.TRUNCATED: "The call was truncated, probably by the output limit. Send a smaller call: split the work "
@@ -39,11 +59,11 @@ _FORMAT_ADVICE = {
     IssueCode.MALFORMED: "The call does not follow the tool-call format. Send it again in the documented format.",
     IssueCode.AMBIGUOUS_DELIMITER: "A closing tag is missing between two parameters. Close every parameter.",
     IssueCode.CALL_IN_REASONING: "The call stood inside the reasoning. Finish the reasoning, then send the call.",
-    IssueCode.DUPLICATE_ARGUMENT: "An argument was given twice with different values. Give every argument once.",
+    IssueCode.DUPLICATE_ARGUMENT: "An argument was given twice. Give every argument once.",
     IssueCode.INVALID_JSON: "The arguments could not be parsed as JSON. Send one correct JSON object.",
     IssueCode.TRAILING_TEXT: "Text follows the JSON arguments. Send one JSON object and nothing behind it.",
     IssueCode.NOT_AN_OBJECT: "The arguments are not a JSON object. Send one JSON object with named fields.",
-    IssueCode.LIMIT_EXCEEDED: "The call is too large. Send a smaller one.",
+    IssueCode.LIMIT_EXCEEDED: "The call is beyond a limit. Send one that stays within it.",
 }
 _WORDS = {
     IssueCode.EXTRA: "not a field of this tool",
@@ -84,8 +104,8 @@ def failure(name: str, error: BaseException | str, *, started: bool = True) -> s
             words = ""
         kind = type(error).__name__
         error = f"{kind}: {words}" if words else kind
-    said = _before_traceback(error[: 8 * SIZE]).strip()
-    said = plain(_HOST_PATH.sub("…/", " ".join(said.split()))) or "no reason was given"
+    said = _without_traceback(error)[: 8 * SIZE]
+    said = plain(_HOST_PATH.sub(_without_directory, " ".join(said.split()))) or "no reason was given"
     state = "" if started else " Nothing was executed."
     head = f"The tool {quoted(name, _NAME)} failed.{state} "
     return head + clip(said, SIZE - len(head))
@@ -119,7 +139,7 @@ def native_results(texts: Iterable[str]) -> str:
 
 
 def _opening(verdict: Verdict) -> str:
-    name = clip(quoted(verdict.tool, _NAME), _NAME)
+    name = quoted(verdict.tool, _LEGAL)
     state = "needs a confirmation" if verdict.valid else "was rejected"
     return f"The call {name} {state}. Nothing was executed"
 
@@ -161,9 +181,10 @@ def _issue_lines(verdict: Verdict, room: int) -> list[str]:
 def _issue_line(issue: Issue, room: int) -> str:
     """One issue in one line: the place, what was found, then a hint and as much of what is allowed as fits."""
     if issue.code in _FORMAT_ADVICE:
-        details = [f"near {issue.value}"] if issue.value else []
-        details += [f"expected {each}" for each in issue.allowed]
-        return _filled(f"- {_FORMAT_ADVICE[issue.code]}", [clip(each, _HINT) for each in details], room)
+        where = f"At {place(issue.path, _HINT)}: " if issue.path else "Found: " if issue.hint else ""
+        details = [f"{where}{clip(issue.hint, _HINT)}"] if where else []
+        details += [f"expected {clip(each, _HINT)}" for each in issue.allowed]
+        return _filled(f"- {_FORMAT_ADVICE[issue.code]}", "; ".join(details), room)
     line = f"- {_fact(issue, room)}"
     hint = clip(issue.hint, _HINT)
     wanted = _allowed(issue, room - len(line) - (len(hint) + 2 if hint else 0))
@@ -184,28 +205,47 @@ def _fact(issue: Issue, room: int) -> str:
         return "there is no tool of this name"
     where = place(issue.path, max(room * 3 // 10, 12))
     if issue.code is IssueCode.MISSING:
-        return f"{where}: required, but missing"
+        return f"{where}: missing" if issue.value else f"{where}: required, but missing"
+    if issue.found == "null":
+        return f"{where}: found null"
     words = f"{_WORDS[issue.code]}, " if issue.code in _WORDS else ""
-    found = f"found {issue.found} {clip(issue.value, max(room // 4, 12))}" if issue.found else issue.code.value
+    found = f"found {issue.found} {requoted(issue.value, max(room // 4, 12))}" if issue.found else issue.code.value
     return f"{where}: {words}{found}"
 
 
-def _filled(line: str, details: list[str], room: int) -> str:
-    """The line with those of the details that fit."""
-    for each in details:
-        if len(line) + 1 + len(each) <= room:
-            line += f" {each}"
-    return clip(line, room)
+def _filled(line: str, details: str, room: int) -> str:
+    """The line, and as much of the details as fits."""
+    left = room - len(line) - 1
+    return f"{line} {clip(details, left)}" if details and left > _SHORT else clip(line, room)
 
 
 def _number(count: int) -> str:
     return str(count) if abs(count) < 10**6 else "very many"
 
 
-def _before_traceback(text: str) -> str:
-    """The text without the lines of a traceback: what stands before it, and its last line."""
-    head, mark, trace = text.partition("Traceback (most recent call last)")
+def _without_traceback(text: str) -> str:
+    """The text without the lines of a traceback: what stands before the first one, and the message behind the frames of
+    the last one."""
+    head, mark, _ = text.partition(_TRACEBACK)
     if not mark:
         return text
-    lines = [line for line in trace.splitlines() if line.strip()]
-    return f"{head} {lines[-1] if len(lines) > 1 and not lines[-1].startswith(' ') else ''}"
+    lines = text.rpartition(_TRACEBACK)[2].splitlines()[1:]
+    frames = [at for at, line in enumerate(lines) if _FRAME.match(line)]
+    message = dropwhile(lambda line: not line.strip() or line[0].isspace(), lines[frames[-1] if frames else 0 :])
+    return f"{head} {' '.join(message)}"
+
+
+def _without_directory(match: re.Match[str]) -> str:
+    """What may be told of a path: its last name; of the directory of a user nothing."""
+    if match["address"] is not None:
+        return match["address"]
+    if match["quoted"] is not None:
+        return f"{match['quote']}{_last_name(match['quoted'])}{match['quote']}"
+    return _last_name(f"/home/-{match['rest']}") if match["rest"] is not None else "…/"
+
+
+def _last_name(path: str) -> str:
+    if _HOME.fullmatch(path):
+        return "…"
+    directory, _, name = path.replace("\\", "/").rstrip("/").rpartition("/")
+    return f"…/{name}" if directory else path

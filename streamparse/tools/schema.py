@@ -2,7 +2,8 @@
 
 jsonschema-rs decides what is valid. The tree is for what a validator does not tell: which fields are declared, which
 branch was meant, where ``3.0`` means 3. Nodes are made when they are asked for and kept by their JSON pointer, so that
-schemas that refer to themselves are finite; a ``$ref`` to anything but a JSON pointer is left to the validator.
+schemas that refer to themselves are finite; a ``$ref`` to anything but a JSON pointer or an anchor is left to the
+validator.
 
 Two liberties of SDKs are taken as they are meant, as the decoders do (``decoding.toolset``): ``null`` as the value of
 a keyword is no keyword, and ``nullable: true`` allows ``null``.
@@ -10,14 +11,15 @@ a keyword is no keyword, and ``nullable: true`` allows ``null``.
 
 from __future__ import annotations
 
-import json
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from functools import cached_property
+from itertools import islice
 from typing import TYPE_CHECKING, Any, NoReturn
 from urllib.parse import unquote
 
 from streamparse.decoding.toolset import Allowed, allowed_by
 from streamparse.errors import ToolDefinitionError
+from streamparse.tools.canonical import canonical
 from streamparse.tools.wording import shown
 
 if TYPE_CHECKING:
@@ -26,12 +28,15 @@ if TYPE_CHECKING:
 _DEPTH = 64
 """Schemas inside schemas as they are written. Real ones have fewer than ten levels, and reading them recurses."""
 
-_MAPS = frozenset({"properties", "patternProperties", "$defs", "definitions", "dependentSchemas"})
+_MAPS = frozenset({"properties", "patternProperties", "$defs", "definitions", "dependentSchemas", "dependencies"})
 _LISTS = frozenset({"allOf", "anyOf", "oneOf", "prefixItems"})
 _SCHEMAS = frozenset(
     "items additionalItems additionalProperties unevaluatedItems unevaluatedProperties contains propertyNames not if "
     "then else".split()
 )
+_PADDED = 16
+"""Names that differ only in zeros before the same digits, and are told apart."""
+
 _DATA = frozenset({"const", "default"})  # null is a value there
 
 _EXPECTED = {
@@ -57,7 +62,7 @@ class Schema:
     """A schema of arguments, ready for use. ``where`` names the tool in errors.
 
     Raises ``ToolDefinitionError``, with the place and what was expected, for a schema that is none, that refers to
-    something that is not there, or that no object can satisfy.
+    something that is not there, or whose type is not that of an object.
     """
 
     def __init__(self, parameters: Mapping[str, Any], where: str) -> None:
@@ -91,7 +96,12 @@ class Schema:
     @cached_property
     def unions(self) -> dict[str, Node]:
         """The nodes that have unions, by the text of these: equal ones mean the same."""
-        return {_canonical(union): self.node(*place) for place, union in _unions(self.document, "#")}
+        return {canonical(union): self.node(*place) for place, union in _unions(self.document, "#")}
+
+    @cached_property
+    def anchors(self) -> dict[str, Node]:
+        """The nodes that have an ``$anchor``, by its name; in older drafts, an ``$id`` that begins with ``#``."""
+        return {name: self.node(pointer, schema) for name, pointer, schema in _anchors(self.document, "#")}
 
     def known(self, pointer: str) -> Node | None:
         """The node at a pointer that a node gave."""
@@ -105,9 +115,11 @@ class Schema:
         return node
 
     def target(self, ref: str) -> Node | None:
-        """The node that a ``$ref`` means; ``None`` if it is no JSON pointer to a schema."""
-        if not ref.startswith("#") or ref[1:2] not in ("", "/"):
+        """The node that a ``$ref`` means; ``None`` if it leads to no schema of this document."""
+        if not ref.startswith("#"):
             return None
+        if ref[1:2] not in ("", "/"):
+            return self.anchors.get(unquote(ref[1:]))
         value: Any = self.document
         pointer = "#"
         for token in ref[2:].split("/") if ref[1:] else ():
@@ -186,7 +198,7 @@ class Schema:
         pointer = "#"
         outer = keyword = ""
         for step in path:
-            key = step_key(value, step)
+            key = next(iter(step_keys(value, step)), None)
             if key is None:
                 break
             value = value[key]
@@ -264,7 +276,22 @@ class Node:
             nodes.append(target)
         nodes += self.branches("allOf")
         nodes += [self._inner(keyword) for keyword in ("if", "then", "else") if keyword in self.value]
-        return nodes + list(self._members("dependentSchemas").values())
+        for keyword in ("dependentSchemas", "dependencies"):  # the latter may also list names
+            nodes += [node for node in self._members(keyword).values() if node.value]
+        return nodes
+
+    @cached_property
+    def opaque(self) -> bool:
+        """Whether it refers to something that is not looked into: what it declares is not known."""
+        ref = self.value.get("$ref")
+        lost = isinstance(ref, str) and self.owner.target(ref) is None
+        return lost or "$dynamicRef" in self.value or "$recursiveRef" in self.value
+
+    @cached_property
+    def tags(self) -> dict[str, list[Any]]:
+        """The fields, of it and of what holds together with it, that can only be one of some constants."""
+        fields = [(key, each) for part in self.alike() for key, each in part.properties.items()]
+        return {key: list(each.allowed.members) for key, each in fields if each.value.keys() & {"const", "enum"}}
 
     @cached_property
     def unions(self) -> list[list[Node]]:
@@ -293,9 +320,24 @@ class Node:
                 yield node
                 todo += reversed(node.together)
 
+    def reachable(self) -> Iterator[Node]:
+        """The same, and the branches of their unions: all that may speak of a value here."""
+        seen: set[str] = set()
+        todo = [self]
+        while todo:
+            for node in todo.pop().alike():
+                if node.pointer not in seen:
+                    seen.add(node.pointer)
+                    yield node
+                    todo += [branch for union in node.unions for branch in union]
+
     def field(self, key: str) -> Node | None:
         """The schema of a field that is declared by this schema or together with it."""
         return next((node.properties[key] for node in self.alike() if key in node.properties), None)
+
+    def requires(self, key: str) -> bool:
+        """Whether a field must be there, by this schema or by what holds together with it."""
+        return any(key in node.value.get("required", ()) for node in self.alike())
 
     def fits(self, value: Any) -> bool:
         """Whether ``value`` is valid here."""
@@ -307,14 +349,16 @@ class Node:
         part = self.owner.unopened.get(self.pointer)
         return iter(()) if part is None else part.iter_errors(value)
 
-    def follow(self, path: Sequence[str | int]) -> Node | None:
-        """The node that the validator came to on this way (an ``evaluation_path``) from here."""
+    def follow(self, path: Sequence[str | int], names: Collection[str | int] = ()) -> Node | None:
+        """The node that the validator came to on this way (an ``evaluation_path``) from here. ``names`` are those on
+        the way through the value: where a step can mean several fields, it is that one."""
         pointer = self.pointer
         value: Any = self.value
         for step in path:
-            key = step_key(value, step)
-            if key is None:
+            keys = step_keys(value, step)
+            if not keys:
                 return None
+            key = next((each for each in keys if each in names), keys[0])
             value = value[key]
             pointer += f"/{_token(key)}"
             if step == "$ref":
@@ -348,7 +392,7 @@ def _union_keyword(schema: Schema, keyword: str) -> type[KeywordValidator]:
 
     class Union:
         def __init__(self, parent: Any, branches: Any, path: Any) -> None:
-            node = schema.unions.get(_canonical(branches))
+            node = schema.unions.get(canonical(branches))
             self._place = node.pointer if node else ""
             self._branches = node.branches(keyword) if node else []
 
@@ -395,23 +439,35 @@ def _or_null(schema: dict[str, Any]) -> dict[str, Any]:
     return {**outer, "anyOf": [schema, {"type": "null"}]}
 
 
-def _canonical(schema: Any) -> str:
-    return json.dumps(schema, sort_keys=True)
+def _anchors(schema: Any, pointer: str) -> Iterator[tuple[str, str, Any]]:
+    """Every anchor in a document: its name, where its schema stands, and that schema."""
+    if isinstance(schema, dict):
+        for name in (schema.get("$anchor"), str(schema.get("$id", "")).partition("#")[2]):
+            if isinstance(name, str) and name:
+                yield name, pointer, schema
+        for key, value in schema.items():
+            if key not in _DATA and key not in ("enum", "examples"):
+                yield from _anchors(value, f"{pointer}/{_token(key)}")
+    elif isinstance(schema, list):
+        for index, value in enumerate(schema):
+            yield from _anchors(value, f"{pointer}/{index}")
 
 
-def step_key(value: Any, step: str | int) -> str | int | None:
-    """The key or index that a step of the validator's paths means in ``value``; None if there is none.
+def step_keys(value: Any, step: str | int) -> list[str | int]:
+    """The keys, or the index, that a step of the validator's paths can mean in ``value``, the likeliest first.
 
-    It writes every step that consists of digits as a number, also the name of a field.
+    It writes every step that consists of digits as a number, also the name of a field: ``007`` and ``7`` alike.
     """
     if isinstance(value, list):
-        return step if isinstance(step, int) and step < len(value) else None
+        return [step] if isinstance(step, int) and step < len(value) else []
     if not isinstance(value, dict):
-        return None
-    if isinstance(step, str):
-        return step if step in value else None
+        return []
     digits = str(step)
-    return digits if digits in value else next((key for key in value if _digits(key) == digits), None)
+    exact: list[str | int] = [digits] if digits in value else []
+    if isinstance(step, str):
+        return exact
+    padded = (key for key in value if key[:1] == "0" and key != digits and _digits(key) == digits)
+    return [*exact, *islice(padded, _PADDED)]
 
 
 def _digits(key: str) -> str:

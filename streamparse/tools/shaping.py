@@ -1,123 +1,62 @@
 """Arguments in the shape that the schema means (B14): without undeclared fields, whole numbers as integers, and JSON
 that stands in a string as the object or array that the schema wants.
 
-``tidy_check`` compiles a quick test whether there is anything to do; for almost every call there is not. ``Shaper``
-does it. Neither decides what is valid.
+``Shaper`` does it; ``tidy`` tells quickly whether there is anything to do. Neither decides what is valid.
 
 A field is undeclared where its object's schema (with ``$ref``, ``allOf``, conditions and the branches that were meant)
-has ``properties`` without it and does not say that others may stand there: a pattern, a schema, or ``true`` for
-the rest. An object whose schema declares no properties is free.
+has ``properties`` without it, or forbids others, and does not say that others may stand there: a pattern, a schema, or
+``true`` for the rest. An object whose schema does neither is free; so is one that refers to what is not looked into.
+
+An undeclared field whose name has the same letters as a declared one that is absent (``dryRun``) is more than that: it
+was meant. To drop it and run the call would do something else than was asked, so it is told apart (``drifted``).
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from json import JSONDecodeError, loads
-from typing import Any
+from math import isfinite
+from typing import Any, NamedTuple
 
 from streamparse.events import Path
 from streamparse.limits import DEFAULT_LIMITS
-from streamparse.tools.branches import meant_branches
+from streamparse.tools.branches import candidates, meant_branches
 from streamparse.tools.issues import Coercion, Ignored
-from streamparse.tools.names import meant
+from streamparse.tools.names import fold, meant
 from streamparse.tools.schema import Node
-
-Check = Callable[[Any], bool]
-
-_STEPS = 100_000
-"""Values that are shaped in one call. Beyond it they stay as they are, and are judged so."""
 
 _NOTED = 64
 """Ignored fields and coercions that are listed; the rest happens all the same."""
 
-_EXACT = 2**53
-"""Floats beyond it are no exact integers: nothing is gained by calling them so."""
-
-_PLAIN = frozenset({str, bool, int, type(None)})
-_HARMLESS = frozenset(
-    "properties items additionalProperties required type description title default enum const minimum maximum "
-    "exclusiveMinimum exclusiveMaximum multipleOf minLength maxLength pattern format minItems maxItems minProperties "
-    "maxProperties examples uniqueItems $defs definitions $schema $id $comment deprecated readOnly writeOnly "
-    "nullable".split()
-)
-"""Keywords that apply no schema to what is inside a value, but for the three that are walked."""
+_TRIALS = 64
+"""Branches of unions that are tried, in one call, where JSON in a string decides which one was meant."""
 
 
-def tidy_check(node: Node) -> Check | None:
-    """A test that is true only for values with nothing to shape; None where that is every value that is valid.
+class Drifted(NamedTuple):
+    """An absent field, as the schema declares it, and the name by which it was sent."""
 
-    It walks all that a validator would walk into, and calls what it does not know untidy; so what is tidy is nested no
-    deeper than the schema is written.
-    """
-    return _tidy(node, frozenset())
-
-
-def _tidy(node: Node, above: frozenset[str]) -> Check | None:
-    value, types = node.value, node.allowed.types
-    whole = node.allowed.open or ("integer" in types and "number" not in types)
-    inner = [key for key in ("properties", "items", "additionalProperties") if isinstance(value.get(key), dict)]
-    if not value:
-        return None
-    if node.pointer in above or not value.keys() <= _HARMLESS or isinstance(value.get("items"), list):
-        return _scalar if whole or "integer" in types else _plain
-    if inner == ["properties"] or inner == ["properties", "additionalProperties"]:
-        return _tidy_object(node, above | {node.pointer})
-    if inner == ["items"] and not whole:
-        check = _tidy(node.item(0) or node, above | {node.pointer})
-        return None if check is None else lambda value: type(value) is not list or all(map(check, value))
-    if inner:
-        return _scalar
-    return _whole if "integer" in types and "number" not in types else None
-
-
-def _plain(value: Any) -> bool:
-    return type(value) in _PLAIN or type(value) is float
-
-
-def _scalar(value: Any) -> bool:
-    return type(value) in _PLAIN
-
-
-def _whole(value: Any) -> bool:
-    return type(value) is not float
-
-
-def _tidy_object(node: Node, above: frozenset[str]) -> Check:
-    checks = {key: _tidy(each, above) for key, each in node.properties.items()}
-    free = node.rest is True
-
-    def tidy(value: Any) -> bool:
-        if type(value) is not dict:
-            return True  # of another type: nothing to shape, unless it is a string, and then it is not valid
-        for key, item in value.items():
-            if key in checks:
-                check = checks[key]
-                if check is not None and not check(item):
-                    return False
-            elif not free:
-                return False
-        return True
-
-    return tidy
+    path: Path
+    sent: str
+    node: Node
 
 
 class Shaper:
-    """Shapes the arguments of one call, and keeps what it did. ``strip`` leaves undeclared fields out."""
+    """Shapes the arguments of one call, and keeps what it did. ``strip`` leaves undeclared fields out: ``undeclared``
+    counts them, ``ignored`` lists the first, ``drifted`` those that were meant."""
 
-    def __init__(self, *, strip: bool) -> None:
+    def __init__(self, *, strip: bool, trials: int = _TRIALS) -> None:
         self.ignored: list[Ignored] = []
+        self.undeclared = 0
+        self.drifted: list[Drifted] = []
         self.coerced: list[Coercion] = []
         self._strip = strip
-        self._steps = _STEPS
+        self._trials = trials
 
     def shape(self, node: Node, value: Any, path: Path = ()) -> Any:
         """``value`` in the shape that ``node`` means. What needs no change may be shared with the original."""
         return self._shape([node], value, path)
 
     def _shape(self, nodes: list[Node], value: Any, path: Path) -> Any:
-        self._steps -= 1
-        if self._steps < 0:
-            return value
         if isinstance(value, str):
             opened = self._unpacked(nodes, value)
             if opened is None:
@@ -127,9 +66,9 @@ class Shaper:
         if isinstance(value, float):
             return self._integer(nodes, value, path)
         if isinstance(value, dict):
-            return self._object(list(_facets(nodes, value)), value, path)
+            return self._object(list(self._facets(nodes, value)), value, path)
         if isinstance(value, list):
-            return self._array(list(_facets(nodes, value)), value, path)
+            return self._array(list(self._facets(nodes, value)), value, path)
         return value
 
     def _unpacked(self, nodes: list[Node], text: str) -> Any:
@@ -144,11 +83,11 @@ class Shaper:
         except (ValueError, RecursionError):
             return None
         fits = isinstance(value, list) if wanted == {"array"} else isinstance(value, dict) or "array" in wanted
-        return value if fits and not too_deep(value) else None
+        return value if fits and unreadable(value) is None else None
 
     def _integer(self, nodes: list[Node], value: float, path: Path) -> Any:
         """An integer where the schema wants one and the value is whole."""
-        if not value.is_integer() or abs(value) > _EXACT:
+        if not value.is_integer():
             return value
         types = [node.allowed.types for node in nodes if not node.allowed.open]
         if not types or any("integer" not in each or "number" in each for each in types):
@@ -157,14 +96,17 @@ class Shaper:
         return int(value)
 
     def _object(self, facets: list[Node], value: dict[str, Any], path: Path) -> dict[str, Any]:
-        closed = self._strip and any("properties" in node.value for node in facets)
+        closed = self._strip and _is_closed(facets)
         shaped: dict[str, Any] = {}
+        undeclared: list[str] = []
         for key, item in value.items():
             schemas, declared = _declared(facets, key)
             if closed and not declared:
-                self._ignore(facets, key, value, path)
+                undeclared.append(key)
             else:
                 shaped[key] = self._shape(schemas, item, (*path, key)) if schemas else item
+        if undeclared:
+            self._ignore(facets, undeclared, value, path)
         return shaped
 
     def _array(self, facets: list[Node], value: list[Any], path: Path) -> list[Any]:
@@ -174,28 +116,53 @@ class Shaper:
             shaped.append(self._shape(schemas, item, (*path, index)) if schemas else item)
         return shaped
 
-    def _ignore(self, facets: list[Node], key: str, value: dict[str, Any], path: Path) -> None:
-        if len(self.ignored) < _NOTED:
-            names = [name for node in facets for name in node.properties if name not in value]
-            self.ignored.append(Ignored((*path, key), meant(key, list(dict.fromkeys(names)))))
+    def _ignore(self, facets: list[Node], keys: list[str], value: dict[str, Any], path: Path) -> None:
+        """The undeclared fields of one object."""
+        self.undeclared += len(keys)
+        absent = {name: each for node in facets for name, each in node.properties.items() if name not in value}
+        names = list(absent)
+        self.ignored += [Ignored((*path, key), meant(key, names)) for key in keys[: _NOTED - len(self.ignored)]]
+        folded = {letters: name for name in reversed(names) if (letters := fold(name))}
+        for key in keys if folded and len(self.drifted) < _NOTED else ():
+            name = folded.pop(fold(key), None)
+            if name is not None:
+                self.drifted.append(Drifted((*path, name), key, absent[name]))
 
     def _note(self, coercion: Coercion) -> None:
         if len(self.coerced) < _NOTED:
             self.coerced.append(coercion)
 
+    def _facets(self, nodes: list[Node], value: Any) -> Iterator[Node]:
+        """All schemas that speak of ``value``: each with what holds together with it, and the branches that were
+        meant."""
+        seen: set[str] = set()
+        todo = list(nodes)
+        while todo:
+            for node in todo.pop(0).alike():
+                if node.pointer in seen:
+                    continue
+                seen.add(node.pointer)
+                yield node
+                for union in node.unions:
+                    todo += self._meant(union, value)
 
-def _facets(nodes: list[Node], value: Any) -> Iterator[Node]:
-    """All schemas that speak of ``value``: each with what holds together with it, and the branches that were meant."""
-    seen: set[str] = set()
-    todo = list(nodes)
-    while todo:
-        for node in todo.pop(0).alike():
-            if node.pointer in seen:
-                continue
-            seen.add(node.pointer)
-            yield node
-            for union in node.unions:
-                todo += meant_branches(union, value)
+    def _meant(self, union: list[Node], value: Any) -> list[Node]:
+        """The branches that were meant; JSON in a string may be what makes the value fit one."""
+        branches = meant_branches(union, value)
+        if len(branches) != 1 or len(union) == 1 or not self._trials or branches[0].fits(value):
+            return branches
+        if any(isinstance(each, str) and each.lstrip()[:1] in ("{", "[") for _, each, _ in walk(value)):
+            for node in candidates(union, value)[: self._trials]:
+                self._trials -= 1
+                if node.fits(Shaper(strip=self._strip, trials=0).shape(node, value)):
+                    return [node]
+        return branches
+
+
+def _is_closed(facets: list[Node]) -> bool:
+    """Whether these schemas say which fields an object has."""
+    says = any("properties" in node.value or node.rest is False for node in facets)
+    return says and not any(node.opaque for node in facets)
 
 
 def _declared(facets: list[Node], key: str) -> tuple[list[Node], bool]:
@@ -208,9 +175,34 @@ def _declared(facets: list[Node], key: str) -> tuple[list[Node], bool]:
     return [node for node in rest if isinstance(node, Node)], bool(rest)
 
 
-def too_deep(value: Any) -> Path | None:
-    """The path of something that is nested deeper than the decoders allow."""
-    return next((path for path, _, depth in walk(value) if depth > DEFAULT_LIMITS.depth), None)
+class Unreadable(NamedTuple):
+    """A value that no JSON text can hold, or (``deep``) that is nested too deep to be looked at."""
+
+    path: Path
+    value: Any
+    deep: bool
+
+
+def unreadable(value: Any) -> Unreadable | None:
+    """The first such value inside ``value``."""
+    for path, each, depth in walk(value):
+        if depth > DEFAULT_LIMITS.depth:
+            return Unreadable(path, each, True)
+        if (isinstance(each, dict) and not all(map(_is_key, each))) or not _is_json(each):
+            return Unreadable(path, each, False)
+    return None
+
+
+def _is_key(key: Any) -> bool:
+    return isinstance(key, str) and _is_json(key)
+
+
+def _is_json(value: Any) -> bool:
+    if isinstance(value, str):
+        return value.isascii() or not any("\ud800" <= each <= "\udfff" for each in value)
+    if isinstance(value, float):
+        return isfinite(value)
+    return value is None or isinstance(value, bool | int | dict | list)
 
 
 def walk(value: Any) -> Iterator[tuple[Path, Any, int]]:

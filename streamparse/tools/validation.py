@@ -2,7 +2,8 @@
 
 ``Judge`` compiles the tools once; ``check`` judges one call. jsonschema-rs says whether arguments are valid, on the
 shape that ``shaping`` gives them; what is wrong becomes issues (``explain``). So a call is valid if and only if the
-validator accepts ``Verdict.arguments``, and, with ``extra="reject"``, nothing undeclared was sent.
+validator accepts ``Verdict.arguments``, no field was sent by another spelling of its name, and, with
+``extra="reject"``, nothing undeclared was sent.
 
 Three questions stay apart: whether the format could be read (a ``ToolCallFailed`` could not), whether the arguments fit
 (``issues``), and whether the call may run (``executable``). A call that fits and is in doubt (not ``trusted``, or read
@@ -11,9 +12,9 @@ at a repair tier of 2 or more) may run only if its tool changes nothing (B15).
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from math import isfinite
-from typing import Any, Literal, TypeAlias
+from collections.abc import Collection, Iterable
+from itertools import islice
+from typing import Any, Final, Literal, TypeAlias
 
 from streamparse.errors import UsageError
 from streamparse.events import (
@@ -30,16 +31,18 @@ from streamparse.events import (
 )
 from streamparse.limits import DEFAULT_LIMITS
 from streamparse.tools.definition import Tool, as_tools
-from streamparse.tools.explain import ALLOWED, Explainer, order
-from streamparse.tools.issues import ArgumentRejected, Ignored, Issue, IssueCode, Verdict
-from streamparse.tools.names import meant, nearest
-from streamparse.tools.schema import Schema
-from streamparse.tools.shaping import Shaper, tidy_check, too_deep, walk
+from streamparse.tools.explain import ALLOWED, Explainer, allowed_words, by_another_name, order
+from streamparse.tools.issues import ArgumentRejectedError, Ignored, Issue, IssueCode, Verdict
+from streamparse.tools.names import close, meant, nearest
+from streamparse.tools.schema import Node, Schema
+from streamparse.tools.shaping import Drifted, Shaper, Unreadable, unreadable
+from streamparse.tools.tidy import tidy_check
 from streamparse.tools.wording import VALUE, clip, plain, shown, type_word
 
 Extra: TypeAlias = Literal["ignore", "reject", "keep"]
 """What becomes of undeclared fields: left out and noted (B14), an issue each, or passed on as they are (where the
-schema itself allows them)."""
+schema itself allows them). One that is left out and whose name was meant for a declared field is an issue all the
+same."""
 
 _DOUBTFUL_TIER = 2
 """J5, B15: from this tier of repair on, what was read is a guess."""
@@ -74,7 +77,7 @@ class Judge:
         prepared = self._prepared.get(call.name)
         return self._unknown(call) if prepared is None else prepared.check(call)
 
-    def refused(self, call: ToolCall, error: ArgumentRejected) -> Verdict:
+    def refused(self, call: ToolCall, error: ArgumentRejectedError) -> Verdict:
         """The verdict on a call whose argument the tool itself refused while it ran (B12)."""
         value, found = _look_up(call.arguments, error.path)
         allowed = tuple(clip(plain(str(each)), VALUE) for each in error.allowed[:ALLOWED])
@@ -88,7 +91,8 @@ class Judge:
             clip(plain(error.hint), 2 * VALUE),
             Level.TOOL,
         )
-        keep = _right(call.arguments, [issue])
+        prepared = self._prepared.get(call.name)
+        keep = _right(call.arguments, [issue], prepared.names if prepared else None)
         return Verdict(call.name, Level.TOOL, (issue,), arguments=dict(call.arguments), keep=keep)
 
     def _unknown(self, call: ToolCall | PartialToolCall) -> Verdict:
@@ -111,7 +115,7 @@ class Judge:
             _FAILURES.get(error.code, IssueCode.MALFORMED),
             error.path[:_PATHS],
             "",
-            shown(error.excerpt) if error.excerpt else "",
+            "",  # nothing is quoted: before the place stand the values of other fields
             (clip(plain(join_words(error.expected[:ALLOWED])), 2 * VALUE),) if error.expected else (),
             0,
             clip(plain(error.reason), 2 * VALUE),
@@ -125,6 +129,10 @@ def check(call: ToolCall | ToolCallFinished | ToolCallFailed, tools: Judge | Ite
     return (tools if isinstance(tools, Judge) else Judge(tools)).check(call)
 
 
+_UNTOUCHED: Final = Shaper(strip=False)
+"""For arguments that were not shaped."""
+
+
 class _Prepared:
     """One tool, ready to judge its calls."""
 
@@ -133,8 +141,9 @@ class _Prepared:
         self._extra = extra
         self._schema = Schema(tool.parameters, f"tool {shown(tool.name)}")
         self._is_valid = self._schema.validator.is_valid
-        self._tidy = tidy_check(self._schema.root) or _always
+        self._tidy = tidy_check(self._schema.root)
         self._harmless = tool.effect == "read"
+        self.names = _names(self._schema.root)
 
     def check(self, call: ToolCall) -> Verdict:
         """The verdict on a call of this tool. The quick way is for what is right as it is."""
@@ -143,26 +152,27 @@ class _Prepared:
             if self._tidy(arguments) and self._is_valid(arguments):
                 if call.trusted and not call.deviations:
                     return Verdict(call.name, executable=True, arguments=arguments.copy())
-                return self._verdict(call, arguments.copy(), [], 0, None)
+                return self._verdict(call, arguments.copy(), [], 0)
         except (ValueError, RecursionError):  # values that JSON cannot hold
             pass
         return self._judge(call)
 
     def _judge(self, call: ToolCall) -> Verdict:
-        unreadable = _unreadable(call.arguments)
-        if unreadable is not None:
-            return self._verdict(call, dict(call.arguments), [unreadable], 0, None)
+        lost = unreadable(call.arguments)
+        if lost is not None:
+            return self._verdict(call, dict(call.arguments), [_lost(lost)], 0)
         try:
             return self._judge_readable(call)
         except (ValueError, RecursionError):  # JSON in strings in JSON …; a caller deep inside its own recursion
-            return self._verdict(call, dict(call.arguments), [Issue(IssueCode.TOO_DEEP, ())], 0, None)
+            return self._verdict(call, dict(call.arguments), [Issue(IssueCode.TOO_DEEP, ())], 0)
 
     def _judge_readable(self, call: ToolCall) -> Verdict:
         shaper = Shaper(strip=self._extra != "keep")
         shaped = shaper.shape(self._schema.root, call.arguments)
-        if shaper.coerced and too_deep(shaped):
+        if shaper.coerced and unreadable(shaped):
             raise RecursionError
-        if shaper.ignored and not self._is_valid(shaped) and self._fits_unstripped(call.arguments):
+        needed = shaper.undeclared and not shaper.drifted and not self._is_valid(shaped)
+        if needed and self._fits_unstripped(call.arguments):
             # The fields were not declared, and yet needed (minProperties, not, a pattern of their names): they stay.
             shaper = Shaper(strip=False)
             shaped = shaper.shape(self._schema.root, call.arguments)
@@ -173,31 +183,41 @@ class _Prepared:
             found = found or [Issue(IssueCode.UNFIT, (), allowed=("what the schema describes",))]
         if self._extra == "reject":
             found = sorted([*found, *(_rejected(each, call.arguments) for each in shaper.ignored)], key=order)
+            more += shaper.undeclared - len(shaper.ignored)
+        elif shaper.drifted:
+            known = {issue.path for issue in found}
+            found = sorted([*found, *(_drifted(each) for each in shaper.drifted if each.path not in known)], key=order)
         return self._verdict(call, shaped, found, more, shaper)
 
     def _fits_unstripped(self, arguments: dict[str, Any]) -> bool:
         return self._is_valid(Shaper(strip=False).shape(self._schema.root, arguments))
 
     def _verdict(
-        self, call: ToolCall, arguments: dict[str, Any], found: list[Issue], more: int, shaper: Shaper | None
+        self, call: ToolCall, arguments: dict[str, Any], found: list[Issue], more: int, shaper: Shaper = _UNTOUCHED
     ) -> Verdict:
-        doubts = _doubts(call)
+        doubts = _doubts(call) if found else (*_doubts(call), *_slips(shaper.ignored))
         return Verdict(
             call.name,
             min((issue.level for issue in found), key=_LEVELS.index, default=None),
             tuple(found),
-            tuple(shaper.ignored) if shaper else (),
-            tuple(shaper.coerced) if shaper else (),
+            tuple(shaper.ignored),
+            tuple(shaper.coerced),
             not found and (self._harmless or not doubts),
             arguments,
             doubts,
-            _right(arguments, found) if found else (),
+            _right(arguments, found, self.names) if found else (),
             more,
+            shaper.undeclared,
         )
 
 
-def _always(_: Any) -> bool:
-    return True
+def _names(root: Node) -> set[str] | None:
+    """The fields that a schema declares anywhere at its top; None where others may stand there."""
+    nodes = list(root.reachable())
+    if any(node.opaque or node.patterns or (node.rest is not None and node.rest is not False) for node in nodes):
+        return None
+    closed = any("properties" in node.value or node.rest is False for node in nodes)
+    return {name for node in nodes for name in node.properties} if closed else None
 
 
 def _doubts(call: ToolCall) -> tuple[str, ...]:
@@ -212,28 +232,20 @@ def _doubts(call: ToolCall) -> tuple[str, ...]:
     return tuple(dict.fromkeys(doubts[:_KEPT]))
 
 
-def _unreadable(arguments: dict[str, Any]) -> Issue | None:
-    """The first value that no JSON text can hold, or that is nested too deep to be looked at."""
-    for path, value, depth in walk(arguments):
-        if depth > DEFAULT_LIMITS.depth:
-            words = f"nested at most {DEFAULT_LIMITS.depth} deep"
-            return Issue(IssueCode.TOO_DEEP, path[:_PATHS], type_word(value), shown(value), (words,))
-        if (isinstance(value, dict) and not all(map(_is_key, value))) or not _is_json(value):
-            place = tuple(step if isinstance(step, int) else str(step) for step in path[:_PATHS])
-            return Issue(IssueCode.NOT_JSON, place, type_word(value), shown(value), ("a JSON value",))
-    return None
+def _slips(ignored: Collection[Ignored]) -> list[str]:
+    """Fields that were left out, and whose names are a few letters off one that is absent: perhaps it was meant."""
+    likely = ((str(each.path[-1]), each.meant) for each in ignored if each.meant is not None)
+    words = (f"{shown(sent)} left out, perhaps meant for {shown(name)}" for sent, name in likely if close(sent, name))
+    return list(islice(words, _KEPT))
 
 
-def _is_key(key: Any) -> bool:
-    return isinstance(key, str) and _is_json(key)
-
-
-def _is_json(value: Any) -> bool:
-    if isinstance(value, str):
-        return value.isascii() or not any("\ud800" <= each <= "\udfff" for each in value)
-    if isinstance(value, float):
-        return isfinite(value)
-    return value is None or isinstance(value, bool | int | dict | list)
+def _lost(lost: Unreadable) -> Issue:
+    """A value that cannot be read as an issue."""
+    place = tuple(step if isinstance(step, int) else str(step) for step in lost.path[:_PATHS])
+    if lost.deep:
+        words = f"nested at most {DEFAULT_LIMITS.depth} deep"
+        return Issue(IssueCode.TOO_DEEP, place, type_word(lost.value), shown(lost.value), (words,))
+    return Issue(IssueCode.NOT_JSON, place, type_word(lost.value), shown(lost.value), ("a JSON value",))
 
 
 def _rejected(ignored: Ignored, arguments: dict[str, Any]) -> Issue:
@@ -244,12 +256,23 @@ def _rejected(ignored: Ignored, arguments: dict[str, Any]) -> Issue:
     return Issue(IssueCode.EXTRA, ignored.path, type_word(value) if found else "", shown(value), words, hint=hint)
 
 
-def _right(arguments: dict[str, Any], found: list[Issue]) -> tuple[str, ...]:
-    """The top-level fields in which nothing is wrong; none where something is wrong with all of them together."""
+def _drifted(each: Drifted) -> Issue:
+    """A declared field that is not there, because it was sent by another spelling of its name. ``value`` is that one,
+    which tells the issue from a field that is missing."""
+    words = allowed_words(each.node)
+    listed = tuple(words[:ALLOWED])
+    hint = by_another_name(each.sent)
+    return Issue(IssueCode.MISSING, each.path, "", shown(each.sent), listed, len(words[ALLOWED:]), hint)
+
+
+def _right(arguments: dict[str, Any], found: list[Issue], names: Collection[str] | None) -> tuple[str, ...]:
+    """The top-level fields in which nothing is wrong, of those that are declared (None: all are); none where something
+    is wrong with all of them together."""
     if any(not issue.path for issue in found):
         return ()
     wrong = {issue.path[0] for issue in found}
-    return tuple(clip(key, VALUE) for key in arguments if key not in wrong)[:_KEPT]
+    right = (key for key in arguments if key not in wrong and isinstance(key, str) and (names is None or key in names))
+    return tuple(clip(key, VALUE) for key in islice(right, _KEPT))
 
 
 def _look_up(value: Any, path: Path) -> tuple[Any, bool]:

@@ -2,6 +2,6 @@
 
 from __future__ import annotations
 
-from streamparse.wording import PLACE, VALUE, clip, counted, listed, place, plain, quoted, shown, type_word
+from streamparse.wording import PLACE, VALUE, clip, counted, listed, place, plain, quoted, requoted, shown, type_word
 
-__all__ = ["PLACE", "VALUE", "clip", "counted", "listed", "place", "plain", "quoted", "shown", "type_word"]
+__all__ = ["PLACE", "VALUE", "clip", "counted", "listed", "place", "plain", "quoted", "requoted", "shown", "type_word"]

@@ -7,7 +7,7 @@ import hashlib
 import msgspec
 
 from streamparse.errors import StreamparseError
-from streamparse.tools.issues import ArgumentRejected
+from streamparse.tools.issues import ArgumentRejectedError
 
 
 class Outcome(msgspec.Struct, frozen=True):
@@ -32,12 +32,19 @@ class ToolError(StreamparseError):
     shows no path outside the root, unless the model itself wrote it."""
 
 
-class Rejected(ToolError, ArgumentRejected):  # noqa: N818  # its base says so
+class StoppedError(ToolError, TimeoutError):
+    """A command was stopped before its end. The message has what it had printed by then.
+
+    A ``TimeoutError`` as well: this is how executors know that it may have taken effect (B10).
+    """
+
+
+class Rejected(ToolError, ArgumentRejectedError):  # noqa: N818  # its base says so
     """An argument fits the schema and cannot be right: the model's fault (B12). ``allowed`` is what would have been
     right, where that is known."""
 
     def __init__(self, argument: str, message: str, allowed: tuple[str, ...] = ()) -> None:
-        ArgumentRejected.__init__(self, argument, allowed, message)
+        ArgumentRejectedError.__init__(self, argument, allowed, message)
         self.message = message
 
     def __str__(self) -> str:
