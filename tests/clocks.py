@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
-from importlib.util import find_spec
 from typing import Any, TypeVar
 
 import anyio
 
-BACKENDS = ["asyncio", *(["trio"] if find_spec("trio") else [])]
+BACKENDS = ["asyncio", "trio"]
 
 PATIENCE = 30.0
 """Real seconds after which an async test hangs for certain."""

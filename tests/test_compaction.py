@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from streamparse import Ended, Text, ToolCall, ToolCallFinished, UsageError
+from streamparse import Ended, Reasoning, Text, ToolCall, ToolCallFinished, UsageError
 from streamparse.agent.adapters.anthropic import to_anthropic
-from streamparse.agent.adapters.openai import to_messages
+from streamparse.agent.adapters.openai import ChatStyle, to_messages
 from streamparse.agent.compaction import SKELETON, Compactor
 from streamparse.agent.healing import heal
 from streamparse.agent.ledger import Ledger
@@ -20,6 +20,7 @@ from streamparse.agent.skeleton import LINE, rank_of, skeleton
 from streamparse.agent.states import CallState
 from streamparse.agent.tokens import count_messages
 from streamparse.agent.turns import Proposal, ToolResult
+from tests import clocks
 from tests.histories import ledgers
 
 FILE = '''\
@@ -334,3 +335,30 @@ def test_b18_a_history_without_a_user_can_be_dropped_whole():
         ledger.take([Text(f"step {number}"), Ended()])
     done = Compactor(threshold=0, keep=1, summarize=lambda before, messages: "sum").compact(ledger)
     assert (done.dropped, [turn.text for turn in ledger.turns]) == (2, ["step 2"])
+
+
+def test_b18_an_async_summarize_needs_acompact():
+    async def summarize(before, messages):
+        return "went"
+
+    def long_ledger():
+        ledger = Ledger()
+        for number in range(4):
+            ledger.add_user(f"{number} " + "word " * 400)
+            ledger.take([Text("yes"), Ended("stop")])
+        return ledger
+
+    compactor = Compactor(threshold=100, keep=1, summarize=summarize)
+    with pytest.raises(UsageError, match="acompact"):
+        compactor.compact(long_ledger())
+    ledger = long_ledger()
+    done = clocks.run(lambda: compactor.acompact(ledger))
+    assert (done.dropped > 0, ledger.summary) == (True, "went")
+
+
+def test_b18_the_style_counts():
+    ledger = Ledger()
+    ledger.add_user("go")
+    ledger.take([Reasoning("hm " * 500), Text("yes"), Ended("stop")])
+    compactor = Compactor()
+    assert compactor.tokens(ledger, ChatStyle(reasoning=None)) < compactor.tokens(ledger) - 100

@@ -12,6 +12,7 @@ from streamparse.agent.debuglog import DebugLog
 from streamparse.agent.models import Script
 from streamparse.agent.spans import ToolSpans
 from streamparse.errors import ConnectError, MissingExtraError
+from streamparse.transport.wires import Wire
 from tests.agents import calls, loop_of, played, says, tool
 from tests.clocks import FakeClock
 
@@ -133,3 +134,16 @@ def test_b19_spans_need_their_extra(monkeypatch):
     monkeypatch.setitem(sys.modules, "opentelemetry", None)
     with pytest.raises(MissingExtraError, match="otel"):
         ToolSpans()
+
+
+def test_b19_the_redaction_sees_keys_too():
+    arguments = {"name": {SECRET: 1, f"{SECRET}!": 2}, SECRET: 3}
+    shape = tool("shape", lambda name: "ok", name={"type": "object"})
+    lines: list[str] = []
+    log = DebugLog(lines.append, redact=lambda text: "[x]" if SECRET in text else text, clock=FakeClock())
+    played(
+        loop_of([calls(("shape", arguments)), says("Done.")], [shape], log=log, scripted={"wire": Wire.MESSAGES}),
+    )
+    assert SECRET not in "".join(lines)
+    sent = json.loads(lines[3])["body"]["messages"][1]["content"][0]["input"]
+    assert sent == {"name": {"[x]": 1, "[x]#2": 2}, "[x]": 3}  # nothing is lost where keys become equal

@@ -18,8 +18,9 @@ from streamparse.agent.events import AgentEvent, EndState, LoopEnded, ToolFinish
 from streamparse.agent.healing import heal
 from streamparse.agent.loop import ToolLoop
 from streamparse.agent.models import Script, ScriptedModel
+from streamparse.agent.states import CallState
 from streamparse.errors import ConnectError, StreamInterruptedError
-from streamparse.tools.issues import ArgumentRejected
+from streamparse.tools.issues import ArgumentRejectedError
 from streamparse.transport.wires import Wire
 from tests.agents import calls, check_history, native, says, tool
 from tests.clocks import BACKENDS, FakeClock, run
@@ -38,7 +39,7 @@ TOOLS = ["see", "put", "send", "bad", "hang", "missing"]
 
 
 class Faults:
-    """Chance, and what the tools did. ``runs`` are the names of those that ran, with the trust in their calls."""
+    """Chance, and what the tools did: ``wrote`` has an entry for each time that a write ran."""
 
     def __init__(self, seed: int) -> None:
         self.chance = random.Random(seed)
@@ -77,7 +78,7 @@ class Faults:
         def put(name):
             self.wrote.append(name)
             if self.chance.random() < 0.2:
-                raise self.chance.choice([OSError("full"), TimeoutError("late"), ArgumentRejected("name", ["c"])])
+                raise self.chance.choice([OSError("full"), TimeoutError("late"), ArgumentRejectedError("name", ["c"])])
             return "put"
 
         async def send(name):
@@ -135,6 +136,7 @@ class Watch:
     def __init__(self, loop: ToolLoop, faults: Faults, cancels: float) -> None:
         self.events: list[AgentEvent] = []
         self._loop, self._faults, self._cancels = loop, faults, cancels
+        self._before = len(faults.wrote)
 
     def __call__(self, event: AgentEvent) -> None:
         self.events.append(event)
@@ -159,7 +161,24 @@ class Watch:
                 assert event.index not in finished  # exactly one result
                 finished.append(event.index)
         assert set(turn) <= set(finished)
+        self._check_once(before)
         return ended
+
+    def _check_once(self, events: list[AgentEvent]) -> None:
+        """B13: a write ran once for each call that says so, and for no other. A thread that was just begun when the run
+        was cancelled may not have come to it yet."""
+        begun: set[int] = set()
+        ran: list[ToolFinished] = []
+        for event in events:
+            if isinstance(event, TurnStarted):
+                begun.clear()
+            elif isinstance(event, ToolStarted):
+                begun.add(event.index)
+            elif isinstance(event, ToolFinished) and event.index in begun and event.repeats is None:
+                ran += [event] if event.name in ("put", "send") else []
+        unsure = [end for end in ran if end.result.state in (CallState.CANCELLED, CallState.IN_DOUBT)]
+        wrote = len(self._faults.wrote) - self._before
+        assert len(ran) - len(unsure) <= wrote <= len(ran)
 
 
 def check_writes(loop: ToolLoop, faults: Faults) -> None:

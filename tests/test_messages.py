@@ -917,3 +917,63 @@ def test_linear_in_fragments_and_in_calls():
     for _ in range(20_000):  # a stop reason in every event, while all of them are open
         decoder.feed({"type": "message_delta", "delta": {"stop_reason": "tool_use"}})
     decoder.close()
+
+
+# Thinking that has to go back as it came
+
+
+SIGNED = [
+    opened({"type": "thinking", "thinking": "Lo", "signature": ""}),
+    thinks("ok "),
+    thinks("first."),
+    delta(type="signature_delta", signature="SI"),
+    delta(type="signature_delta", signature="G=="),
+    closed(),
+    opened({"type": "redacted_thinking", "data": "ENC"}, 1),
+    closed(1),
+    opened({"type": "thinking", "thinking": "Not signed."}, 2),
+    closed(2),
+]
+AS_THEY_CAME = [
+    {"type": "thinking", "thinking": "Look first.", "signature": "SIG=="},
+    {"type": "redacted_thinking", "data": "ENC"},
+]
+
+
+def thought(*events: Any) -> list[dict[str, Any]]:
+    decoder = MessagesDecoder()
+    for each in events:
+        decoder.feed(each)
+    decoder.close()
+    return decoder.thinking
+
+
+@pytest.mark.parametrize(
+    "form", [dict, json.dumps, lambda event: json.dumps(event).encode()], ids=["dict", "text", "bytes"]
+)
+def test_signed_thinking_is_kept_as_it_came(form):
+    assert thought(*map(form, [begin(), *SIGNED, *call(index=3), end(), STOP])) == AS_THEY_CAME
+
+
+def test_signed_thinking_of_a_whole_message():
+    content = [*AS_THEY_CAME, {"type": "thinking", "thinking": "Not signed."}]
+    assert (
+        thought({"type": "message", "role": "assistant", "content": content, "stop_reason": "end_turn"}) == AS_THEY_CAME
+    )
+
+
+def test_thinking_whose_signature_has_not_come_is_not_kept():
+    assert thought(begin(), *SIGNED[:3]) == []
+    assert thought(begin(), *SIGNED[:5]) == []  # there might have been more of it
+    assert thought(begin(), *SIGNED[:5], SIGNED[6]) == AS_THEY_CAME[:1]  # its end got lost, but it has ended
+
+
+@pytest.mark.parametrize("odd", [None, 3, {}, ["x"]])
+def test_odd_signatures_are_none(odd):
+    block = opened({"type": "thinking", "thinking": "x", "signature": odd})
+    assert thought(begin(), block, delta(type="signature_delta", signature=odd)) == []
+    assert thought(begin(), opened({"type": "redacted_thinking", "data": odd})) == []
+
+
+def test_signatures_give_no_events():
+    assert run(begin(), *SIGNED, end("end_turn"), STOP)[:-1] == [Reasoning("Look first.Not signed.")]

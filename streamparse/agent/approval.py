@@ -9,6 +9,7 @@ from typing import Literal, TypeAlias
 import msgspec
 
 from streamparse.agent.jobs import Runnable
+from streamparse.agent.results import words_of
 from streamparse.agent.run import Raised, Run, limit
 from streamparse.events import ToolCall
 from streamparse.transport.pace import Clock
@@ -37,24 +38,26 @@ class Approval(msgspec.Struct, frozen=True):
     timeout: float
     clock: Clock
 
-    async def denial(self, call: ToolCall, tool: Runnable) -> str | None:
-        """Why the call may not run; None if it may. Raises nothing but a cancellation."""
+    async def denial(self, call: ToolCall, tool: Runnable, errors: list[str]) -> str | None:
+        """Why the call may not run; None if it may. Raises nothing but a cancellation: what a hook raises is added to
+        ``errors``, since its message is not for the model."""
         if self.approve is None:
             return None
-        decision = await self._put(self.approve, call, tool)
+        decision = await self._put("approve", self.approve, call, tool, errors)
         if decision.answer == "ask":
             if self.ask is None:
                 return decision.reason or "somebody would have to allow it, and nobody can be asked"
-            decision = await self._put(self.ask, call, tool)
+            decision = await self._put("ask", self.ask, call, tool, errors)
         return None if decision.answer == "allow" else decision.reason or "it was denied"
 
-    async def _put(self, hook: Hook, call: ToolCall, tool: Runnable) -> Decision:
+    async def _put(self, name: str, hook: Hook, call: ToolCall, tool: Runnable, errors: list[str]) -> Decision:
         run = Run(partial(hook, call, tool), {})
         async with limit(self.timeout, self.clock):
             await run.go()
         if run.outcome is None:
             return Decision("deny", f"nobody answered within {self.timeout:g} s")
         if isinstance(run.outcome, Raised):
+            errors.append(f"{name}: {words_of(run.outcome.error)}")
             kind = type(run.outcome.error).__name__
             return Decision("deny", f"the question whether it may run could not be answered ({kind})")
         return _decision(run.outcome.value)

@@ -7,6 +7,7 @@ that was over is not said to be cancelled, and one that had not begun not to be 
 from __future__ import annotations
 
 from collections.abc import Callable
+from copy import deepcopy
 from functools import partial
 from typing import Any, Final
 
@@ -28,6 +29,7 @@ from streamparse.agent.results import (
     is_outcome_unknown,
     told_error,
     told_value,
+    words_of,
 )
 from streamparse.agent.run import Raised, Returned, Run, limit
 from streamparse.agent.states import CallState
@@ -63,7 +65,8 @@ class CallRun:
         self._settings = settings
         self._on_start = on_start
         self._arguments = _arguments(job)
-        self._resources = _resources(self.tool, self._arguments)
+        self._hook_errors: list[str] = []
+        self._resources = self._named(self.tool)
         self._write: Write | None = None
         self._run: Run | None = None
         self._since = 0.0
@@ -86,7 +89,7 @@ class CallRun:
             return self._not_now(held)
         async with asking:
             denial = await self._settings.approval.denial(
-                msgspec.structs.replace(call, arguments=self._arguments), tool
+                msgspec.structs.replace(call, arguments=deepcopy(self._arguments)), tool, self._hook_errors
             )
         if denial is not None:
             return self._ended(CallState.NOT_EXECUTED, f"{NOT_EXECUTED} The call was not allowed: {denial}.")
@@ -99,6 +102,7 @@ class CallRun:
         execution = self._concluded(self._lapsed)
         if self._write is not None and execution.result.state is CallState.OK:
             self._settings.receipts.version(self._write, await self._versions(tool))
+            return msgspec.structs.replace(execution, hook_errors=tuple(self._hook_errors))
         return execution
 
     def closed(self, reason: str) -> Execution:
@@ -130,7 +134,33 @@ class CallRun:
         for run in runs:
             async with limit(VERSION_TIMEOUT, self._settings.clock):
                 await run.go()
-        return [_version(run) for run in runs]
+        return [self._version(run) for run in runs]
+
+    def _version(self, run: Run) -> Any:
+        """What ``version`` said. A resource that is not there has a version as well: the error says so each time."""
+        if isinstance(run.outcome, Returned):
+            return run.outcome.value
+        if not isinstance(run.outcome, Raised):
+            return object()
+        if not isinstance(run.outcome.error, OSError):
+            self._hook_errors.append(f"version: {words_of(run.outcome.error)}")
+        return type(run.outcome.error).__name__
+
+    def _named(self, tool: Runnable | None) -> tuple[str, ...]:
+        """What the call reads or changes. A tool that does not say may read, or change, everything."""
+        unknown = () if tool is None else (EVERYTHING,)
+        resource = getattr(tool, "resource", None)
+        if not callable(resource):
+            return unknown
+        try:
+            found = resource(deepcopy(self._arguments))
+        except Exception as error:  # it is the tool's own code, and the arguments may be anything
+            self._hook_errors.append(f"resource: {words_of(error)}")
+            return unknown
+        if isinstance(found, str):
+            return (found,)
+        texts = isinstance(found, list | tuple) and all(isinstance(each, str) for each in found)
+        return tuple(found) if texts else unknown
 
     # Running
 
@@ -176,10 +206,10 @@ class CallRun:
         if self._write is not None:
             if told.resource is not None and told.resource not in self._write.resources:
                 self._write = self._settings.receipts.also(self._write, told.resource)
-            if done:
+            if done and told.ran:
                 self._settings.receipts.done(self._write, text)
         elif told.state is CallState.OK:
-            self._settings.receipts.looked()
+            self._settings.receipts.looked(self._resources if told.resource is None else (told.resource,))
         return self._ended(told.state, text, told.fault, touched=told.resource)
 
     def _lapsed(self) -> Execution:
@@ -229,7 +259,15 @@ class CallRun:
             wrote=names if ran and self.is_write else (),
         )
         taken = 0.0 if self._run is None else self._settings.clock.now() - self._since
-        return Execution(index=self.index, call=call, result=result, fault=fault, seconds=taken, repeats=repeats)
+        return Execution(
+            index=self.index,
+            call=call,
+            result=result,
+            fault=fault,
+            seconds=taken,
+            repeats=repeats,
+            hook_errors=tuple(self._hook_errors),
+        )
 
 
 _VERIFY: Final = " Verify before you repeat it."
@@ -239,28 +277,6 @@ def _arguments(job: Job) -> dict[str, Any]:
     return job.call.arguments if job.arguments is None else job.arguments
 
 
-def _resources(tool: Runnable | None, arguments: dict[str, Any]) -> tuple[str, ...]:
-    """What the call reads or changes. A write that does not say may change everything."""
-    unknown = (EVERYTHING,) if tool is not None and is_write(tool) else ()
-    resource = getattr(tool, "resource", None)
-    if not callable(resource):
-        return unknown
-    try:
-        found = resource(arguments)
-    except Exception:  # it is the tool's own code, and the arguments may be anything
-        return unknown
-    if isinstance(found, str):
-        return (found,)
-    return tuple(found) if isinstance(found, list | tuple) and all(isinstance(each, str) for each in found) else unknown
-
-
 def _converted(tool: Runnable, arguments: dict[str, Any]) -> dict[str, Any]:
     convert = getattr(tool, "convert", None)
     return dict(convert(arguments) if callable(convert) else arguments)
-
-
-def _version(run: Run) -> Any:
-    """What ``version`` said. A resource that is not there has a version as well: the error says so each time."""
-    if isinstance(run.outcome, Returned):
-        return run.outcome.value
-    return type(run.outcome.error).__name__ if isinstance(run.outcome, Raised) else object()

@@ -8,14 +8,17 @@ One object a line; ``at`` is the time in seconds since the epoch, ``turn`` count
     {"at": …, "kind": "result", "turn": 1, "id": …, "name": …, "state": …, "text": …, "seconds": …, "fault": …}
     {"at": …, "kind": "end", "state": …, "reason": …, "turns": …, "calls": …}
 
-``redact`` is given every string of a record, keys apart, and returns what may be written. Nothing is written without
-it: where it raises, the record has only its ``kind`` and ``turn``, and says so. A log that cannot be written ends no
-run: ``error`` holds why, and nothing more is tried.
+A ``result`` has ``hook_errors`` where ``approve`` or another hook of the caller raised.
+
+``redact`` is given every string of a record, the keys inside its fields too, and returns what may be written. Nothing
+is written without it: where it raises, the record has only its ``kind`` and ``turn``, and says so. Keys that it makes
+equal are numbered. A log that cannot be written ends no run: ``error`` holds why, and nothing more is tried.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from itertools import count
 from typing import Any, TypeAlias
 
 import msgspec
@@ -77,6 +80,7 @@ class DebugLog:
             text=result.text,
             seconds=round(execution.seconds, 6),
             fault=execution.fault,
+            **({"hook_errors": execution.hook_errors} if execution.hook_errors else {}),
         )
 
     def end(self, ended: LoopEnded) -> None:
@@ -88,13 +92,13 @@ class DebugLog:
             return
         head: dict[str, Any] = {"at": self._clock.date(), "kind": kind} | ({} if turn is None else {"turn": turn})
         try:
-            shown = _redacted(msgspec.to_builtins(fields), self._redact)
+            shown = {key: _redacted(each, self._redact) for key, each in msgspec.to_builtins(fields).items()}
         except Exception as error:  # the hook is the caller's code
             shown = {"not_written": f"the redaction failed: {type(error).__name__}"}
         try:
             line = json_text({**head, **shown}).encode("utf-8", "backslashreplace").decode("utf-8")
             self._write(f"{line}\n")
-        except (OSError, ValueError) as error:  # ValueError: the file was closed
+        except Exception as error:  # a full disk, a closed file, and whatever a caller's own writer raises
             self.error = error
 
 
@@ -105,5 +109,14 @@ def _redacted(value: Any, redact: Redact | None) -> Any:
     if isinstance(value, str):
         return redact(value)
     if isinstance(value, Mapping):
-        return {key: _redacted(each, redact) for key, each in value.items()}
+        shown: dict[Any, Any] = {}
+        for key, each in value.items():
+            shown[_unused(redact(key) if isinstance(key, str) else key, shown)] = _redacted(each, redact)
+        return shown
     return [_redacted(each, redact) for each in value] if isinstance(value, list | tuple) else value
+
+
+def _unused(key: Any, shown: Mapping[Any, Any]) -> Any:
+    if key not in shown:
+        return key
+    return next(f"{key}#{number}" for number in count(2) if f"{key}#{number}" not in shown)

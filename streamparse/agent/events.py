@@ -52,8 +52,8 @@ class Retried(msgspec.Struct, frozen=True, tag="retried"):
 
 class CallJudged(msgspec.Struct, frozen=True, tag="call_judged"):
     """A call was sealed, or failed, and judged. ``observation`` is what the model gets instead of a result, None for a
-    call that may run. ``attempt`` counts wrong calls of this tool in a row, this one included; 0 for one that is
-    right."""
+    call that may run. ``attempt`` counts the answers in a row with wrong calls of this tool, this one included; 0 for
+    a call that is right, and for one that broke off with the connection."""
 
     index: int
     id: str
@@ -87,6 +87,7 @@ class ToolFinished(msgspec.Struct, frozen=True, tag="tool_finished"):
     fault: Fault | None = None
     seconds: float = 0.0
     repeats: str | None = None
+    hook_errors: tuple[str, ...] = ()
 
 
 class Nudged(msgspec.Struct, frozen=True, tag="nudged"):
@@ -97,7 +98,7 @@ class Nudged(msgspec.Struct, frozen=True, tag="nudged"):
 
 
 class HistoryCompacted(msgspec.Struct, frozen=True, tag="history_compacted"):
-    """The history was above the threshold, and was shortened (B18)."""
+    """The history was above the threshold, and was shortened, or could not be (B18)."""
 
     turn: int
     done: Compacted

@@ -67,7 +67,7 @@ class Executor:
       they raise, and no answer in ``approval_timeout`` seconds, is a no.
     * ``reads``: how many reads run at the same time. ``timeout``: seconds, for tools without their own.
     * ``max_text``: characters of a result; ``keep`` takes the whole of one that is longer.
-    * ``refused``: writes the text for a call whose argument the tool refused (``ArgumentRejected``).
+    * ``refused``: writes the text for a call whose argument the tool refused (``ArgumentRejectedError``).
     * ``clock``: the time, for tests.
 
     ``tallies`` counts, for each tool, the states in which its calls ended, and ``"model_fault"`` and ``"tool_fault"``

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable, Iterable
+from functools import partial
 from typing import Any, Final, Protocol
 
 import msgspec
@@ -26,7 +28,7 @@ class Runnable(Protocol):
     tool may have more:
 
     * ``timeout``: seconds that it may run.
-    * ``resource(arguments)``: the name of what it reads or changes, or several. A write without it may change
+    * ``resource(arguments)``: the name of what it reads or changes, or several. A tool without it may read, or change,
       everything.
     * ``version(resource)``: what the resource holds, as something that can be compared (a hash, a time); may be async.
     * ``repeatable``: True for a write that may be done again within a request, such as a command that waits for
@@ -109,6 +111,10 @@ def by_name(tools: Iterable[Runnable]) -> dict[str, Runnable]:
     for tool in tools:
         if not callable(tool.function):
             raise UsageError(f"tool {tool.name!r} has no function that could be run")
+        if _is_generator(tool.function):
+            raise UsageError(
+                f"tool {tool.name!r} is a generator, which runs nothing when it is called; return the result"
+            )
         if tool.name in known:
             raise UsageError(f"two tools have the name {tool.name!r}: rename one")
         timeout = getattr(tool, "timeout", None)
@@ -116,6 +122,13 @@ def by_name(tools: Iterable[Runnable]) -> dict[str, Runnable]:
             seconds(f"tool {tool.name!r}: timeout", timeout)
         known[tool.name] = tool
     return known
+
+
+def _is_generator(function: Callable[..., Any]) -> bool:
+    while isinstance(function, partial):
+        function = function.func
+    forms = (function, getattr(function, "__call__", None))  # noqa: B004 - an object whose call is a generator
+    return any(inspect.isgeneratorfunction(each) or inspect.isasyncgenfunction(each) for each in forms)
 
 
 def seconds(name: str, value: float) -> float:

@@ -31,17 +31,18 @@ from streamparse.agent.loop_run import LoopRun, OnEvent
 from streamparse.agent.loop_stream import LoopStream
 from streamparse.agent.models.base import Model
 from streamparse.agent.request import AUTO, Choice
+from streamparse.agent.results import MAX_TEXT
 from streamparse.agent.spans import ToolSpans
 from streamparse.errors import UsageError
 from streamparse.events import Ended, ToolCall
 from streamparse.tools.definition import Tool, as_tools
 from streamparse.tools.functions import tool_from_function
-from streamparse.tools.issues import ArgumentRejected
+from streamparse.tools.issues import ArgumentRejectedError
 from streamparse.tools.validation import Extra, Judge
 from streamparse.transport.pace import CLOCK, Clock
 
 ATTEMPTS: Final = 3
-"""Wrong calls of a tool in a row. The third is told that it was the last; one more ends the run."""
+"""Answers in a row with wrong calls of a tool. The third is told that it was the last; one more ends the run."""
 
 
 class ToolLoop:
@@ -56,13 +57,16 @@ class ToolLoop:
     loop. ``cancel`` ends a run.
 
     * ``system``: the system message; or ``ledger``, a conversation that goes on.
-    * ``budget``: what one run may use up. ``attempts``: wrong calls of one tool in a row, and then it ends (A6).
+    * ``budget``: what one run may use up. ``attempts``: answers in a row with wrong calls of one tool, and then it ends
+      (A6).
     * ``nudges``: how often in a run an unfinished answer is told why it is none, and the model goes on. 0: it ends.
     * ``compactor``: shortens the history, and gives the model the tool ``recall`` (B18).
     * ``extra``: what becomes of undeclared arguments (B14); ``undeclared`` counts them, by tool.
     * ``stop_doomed``: end the generation when a call cannot become valid any more. It needs a model that was made with
       ``early=True``.
     * ``log``, ``spans``: see there. ``style``: what the chat server wants. ``clock``: the time, for tests.
+    * ``unsigned_thinking``: on the wire ``messages``, send reasoning back that came without a signature. Anthropic's
+      own servers refuse it, those of others want it. What came with one always goes back as it came.
     * all other options are those of ``Executor``: ``approve``, ``ask``, ``reads``, ``timeout``, ``max_text`` …
 
     Raises ``ToolDefinitionError`` and ``UsageError`` for tools and options that cannot be.
@@ -84,6 +88,7 @@ class ToolLoop:
         log: DebugLog | None = None,
         spans: ToolSpans | None = None,
         style: ChatStyle = DEFAULT_STYLE,
+        unsigned_thinking: bool = True,
         clock: Clock = CLOCK,
         **execution: Any,
     ) -> None:
@@ -96,7 +101,8 @@ class ToolLoop:
         known = [each if isinstance(each, Tool) else tool_from_function(each) for each in tools]
         self.compactor = compactor
         if compactor is not None:
-            known.append(recall_tool(compactor, self.ledger))
+            known.append(recall_tool(compactor, self.ledger, execution.get("max_text", MAX_TEXT)))
+            execution.setdefault("keep", partial(compactor.store, self.ledger))
         self.tools = list(as_tools(known).values())
         self.extra = extra
         self.judge = Judge(self.tools, extra=extra)
@@ -108,6 +114,7 @@ class ToolLoop:
         self.log = log
         self.spans = spans
         self.style = style
+        self.unsigned_thinking = unsigned_thinking
         self.clock = clock
         self.undeclared: Counter[str] = Counter()
         self.repeatable = frozenset(tool.name for tool in self.tools if getattr(tool, "repeatable", False) is True)
@@ -160,7 +167,7 @@ class ToolLoop:
         if self._run is not None:
             self._run.stop(EndState.CANCELLED, reason)
 
-    def _refused(self, call: ToolCall, error: ArgumentRejected) -> str:
+    def _refused(self, call: ToolCall, error: ArgumentRejectedError) -> str:
         assert self._run is not None  # calls run in runs
         return self._run.refused(call, error)
 

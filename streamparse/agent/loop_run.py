@@ -8,10 +8,10 @@ between two phases stops the next at once.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from functools import partial
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import anyio
 import msgspec
@@ -33,9 +33,9 @@ from streamparse.agent.events import (
 )
 from streamparse.agent.guard import Guard
 from streamparse.agent.jobs import Job
-from streamparse.agent.judging import Attempts, Judging, is_served
+from streamparse.agent.judging import Attempts, Judging
 from streamparse.agent.loop_request import request_of
-from streamparse.agent.models.base import Request
+from streamparse.agent.models.base import Answer, Request
 from streamparse.agent.reasons import NOT_EXECUTED, why_not_executed
 from streamparse.agent.request import Choice
 from streamparse.agent.results import Execution
@@ -53,13 +53,16 @@ from streamparse.events import (
     PartialToolCall,
     ToolCall,
 )
-from streamparse.tools.issues import ArgumentRejected as ToolRefusal
+from streamparse.tools.issues import ArgumentRejectedError as ToolRefusal
 
 if TYPE_CHECKING:
     from streamparse.agent.loop import ToolLoop
 
 OnEvent = Callable[[AgentEvent], object]
 """Told of everything as it happens, in the event loop. What it raises ends the run, and goes on to the caller."""
+
+BREAKS: Final = 3
+"""Answers in a row that the connection may break behind the start of a call, before the run ends."""
 
 _BROKEN_OFF: Final = Ended(None, None, clean=False)
 
@@ -80,8 +83,11 @@ class LoopRun:
         self._stopped: Ending | None = None
         self._halt: Callable[[], object] | None = None  # stops the phase that is running
         self._answer: Turn | None = None  # the last that came
+        self._source: Answer | None = None  # where it comes from
         self._doomed = False
         self._crash: Exception | None = None  # of the callback
+        self._over = False
+        self._breaks = 0  # answers in a row that the connection broke
 
     # From outside
 
@@ -95,8 +101,9 @@ class LoopRun:
             failed = isinstance(error, Exception)
             state = EndState.ERROR if failed else EndState.CANCELLED
             self._loop.close_history("the program that runs the tools failed" if failed else "cancelled")
-            with suppress(Exception):  # it was the callback, perhaps
-                self._end(Ending(state, f"{type(error).__name__}: {error}" if failed else "cancelled"))
+            if not self._over:
+                with suppress(Exception):  # it was the callback, perhaps
+                    self._end(Ending(state, f"{type(error).__name__}: {error}" if failed else "cancelled"))
             if self._crash is not None:
                 raise self._crash from None  # itself, and not the groups that it went through
             raise
@@ -128,8 +135,8 @@ class LoopRun:
         while True:
             if (spent := self._spending.spent) is not None:
                 return Ending(EndState.LIMIT, spent)
-            self._compact()
-            ending = await self._turn()
+            await self._compact()
+            ending = self._is_stopped() or await self._turn()
             if ending is None:
                 continue
             if ending.state is not EndState.UNFINISHED or nudges >= self._loop.nudges:
@@ -143,10 +150,11 @@ class LoopRun:
         """One turn, and the end that it makes of the run; None if the run goes on."""
         error = await self._ask()
         turn = self._answer
+        self._breaks = 0 if error is None else self._breaks + 1
         if (stopped := self._is_stopped()) is not None:
             return stopped
-        calls = [] if turn is None else [call for call in turn.calls if not is_served(call.call)]
-        if error is not None and not (calls and error.retryable):
+        calls = [] if turn is None else turn.calls
+        if error is not None and not (calls and error.retryable and self._breaks <= BREAKS):
             return Ending(EndState.ERROR, str(error))
         if turn is None:
             return Ending(EndState.UNFINISHED, "no answer came")
@@ -155,14 +163,22 @@ class LoopRun:
             return stopped
         if not calls:
             return ending_of(turn, self._loop.judge.tools, self._deviations)
-        circling = self._guard.saw(calls) or self._attempts.exceeded
+        whole = [call for call in calls if not self._judging.is_broken_off(call)]
+        circling = (self._guard.saw(whole) if whole else None) or self._attempts.exceeded
         return None if circling is None else Ending(EndState.LIMIT, circling)
 
-    def _compact(self) -> None:
-        if self._loop.compactor is not None:
-            done = self._loop.compactor.compact(self._ledger)
-            if done.shortened or done.dropped:
-                self._emit(HistoryCompacted(self._spending.turns + 1, done))
+    async def _compact(self) -> None:
+        if self._loop.compactor is None:
+            return
+        done = None
+        try:
+            with anyio.CancelScope() as scope:
+                self._enter(scope.cancel)
+                done = await self._loop.compactor.acompact(self._ledger, style=self._loop.style, clock=self._loop.clock)
+        finally:
+            self._halt = None
+        if done is not None and (done.shortened or done.dropped or done.problem):
+            self._emit(HistoryCompacted(self._spending.turns + 1, done))
 
     # The model's phase
 
@@ -170,10 +186,11 @@ class LoopRun:
         """One answer, into the ledger. The error that broke it, if one did."""
         loop = self._loop
         self._spending.turns += 1
-        body = request_of(self._ledger, loop.model.wire, loop.tools, self._choice, loop.style)
+        self._attempts.next_answer()
+        body = request_of(self._ledger, loop.model.wire, loop.tools, self._choice, loop.style, loop.unsigned_thinking)
         self._choice = self._choice.after_turn()
         self._judging = Judging(loop.judge, self._attempts, loop.undeclared)
-        self._answer, self._deviations, self._doomed = None, [], False
+        self._answer, self._source, self._deviations, self._doomed = None, None, [], False
         self._emit(TurnStarted(self._spending.turns, len(self._ledger.entries)))
         if loop.log is not None:
             loop.log.request(self._spending.turns, loop.model.wire, body)
@@ -195,6 +212,7 @@ class LoopRun:
     async def _read(self, body: Request) -> TransportError | None:
         loop = self._loop
         async with loop.model.stream(body, tools=loop.tools, id_factory=self._ledger.make_id) as answer:
+            self._source = answer
             if (attempts := getattr(answer, "attempts", 1)) > 1:
                 self._emit(Retried(self._spending.turns, attempts))
             async for events in answer:
@@ -210,7 +228,8 @@ class LoopRun:
                 self._deviations.append(event.deviation)
             if (judged := self._judging.take(event)) is not None:
                 self._emit(judged)
-            self._answer = self._ledger.take([event]) or self._answer
+            details = self._details() if isinstance(event, Ended) else ()
+            self._answer = self._ledger.take([event], details=details) or self._answer
             if isinstance(event, ArgumentRejected) and self._is_fatal(event):
                 self._give_up(event)
                 return
@@ -225,12 +244,16 @@ class LoopRun:
         failed, text = self._judging.doomed(event)
         self._doomed = True
         self._emit(AnswerStopped(event.index, text))
-        self._answer = self._ledger.take([failed, _BROKEN_OFF])
+        self._answer = self._ledger.take([failed, _BROKEN_OFF], details=self._details())
 
     def _close_answer(self) -> None:
         """An answer that was broken off has an end, too."""
         if self._ledger.is_answering:
-            self._answer = self._ledger.take([_BROKEN_OFF])
+            self._answer = self._ledger.take([_BROKEN_OFF], details=self._details())
+
+    def _details(self) -> Sequence[Mapping[str, Any]]:
+        """The blocks of reasoning that have to go back as they came (B3)."""
+        return getattr(self._source, "thinking", ())
 
     # The tools' phase
 
@@ -239,20 +262,19 @@ class LoopRun:
         calls = turn.open_calls
         if not calls:
             return
-        places = {id(call): index for index, call in enumerate(turn.calls)}
         jobs = [self._affordable(self._judging.job_of(call)) for call in calls]
 
         def started(index: int) -> None:
             call = self._ledger.start(calls[index])
             if self._loop.spans is not None and isinstance(call.call, ToolCall):
                 self._loop.spans.start(index, call.call)
-            self._emit(ToolStarted(places[id(call)], call.id, call.call.name))
+            self._emit(ToolStarted(call.index, call.id, call.call.name))
 
         def finished(execution: Execution) -> None:
             call = calls[execution.index]
             if jobs[execution.index].refusal is None:
                 self._accept(execution)
-            self._finished(execution, call, places[id(call)])
+            self._finished(execution, call)
 
         run = self._loop.executor.turn(jobs, on_start=started, on_result=finished)
         try:
@@ -275,7 +297,7 @@ class LoopRun:
         else:
             self._attempts.right(execution.call.name)
 
-    def _finished(self, execution: Execution, call: Proposal, index: int) -> None:
+    def _finished(self, execution: Execution, call: Proposal) -> None:
         result = msgspec.structs.replace(execution.result, id=call.id)
         if call.is_open:
             self._ledger.record(result, call)
@@ -284,7 +306,15 @@ class LoopRun:
         if self._loop.log is not None:
             self._loop.log.result(self._spending.turns, execution)
         self._emit(
-            ToolFinished(index, call.call.name, result, execution.fault, round(execution.seconds, 6), execution.repeats)
+            ToolFinished(
+                call.index,
+                call.call.name,
+                result,
+                execution.fault,
+                round(execution.seconds, 6),
+                execution.repeats,
+                execution.hook_errors,
+            )
         )
 
     # Small things
@@ -309,6 +339,7 @@ class LoopRun:
 
     def _end(self, ending: Ending) -> LoopEnded:
         """All is closed, whatever happened."""
+        self._over = True
         self._loop.close_history(ending.reason)
         text = "" if self._answer is None else self._answer.text
         ended = LoopEnded(ending.state, ending.reason, text, self._spending.turns, self._spending.calls)

@@ -28,6 +28,7 @@ class LoopStream:
         self._error: Exception | None = None
         self._group: TaskGroup | None = None
         self._left = False
+        self._runs = False
 
     async def __aenter__(self) -> LoopStream:
         self._send, self._receive = anyio.create_memory_object_stream[AgentEvent](math.inf)
@@ -41,7 +42,8 @@ class LoopStream:
     ) -> None:
         assert self._group is not None
         self._left = True
-        self._cancel("the caller left")  # does nothing once the run is over, or where it has not begun
+        if self._runs:  # else there is another run, perhaps, which is none of ours
+            self._cancel("the caller left")
         try:
             await self._group.__aexit__(None, None, None)
         finally:
@@ -63,10 +65,12 @@ class LoopStream:
         try:
             if self._left:
                 return
+            self._runs = True
             self.ended = await self._start(on_event=self._send.send_nowait)
         except Exception as error:
             self._error = error
         finally:
+            self._runs = False
             self._send.close()
 
     def _raise(self) -> None:

@@ -11,10 +11,15 @@ from typing import Final
 import msgspec
 
 from streamparse.agent.ledger import Ledger
+from streamparse.agent.resources import EVERYTHING
 from streamparse.agent.turns import Proposal
 
 MAX_CACHE: Final = 8 * 1024 * 1024
 """Characters of all results that are kept: some hundred long files."""
+
+
+_NAMED: Final = 3
+"""Resources that a warning names."""
 
 
 class Recalled(msgspec.Struct, frozen=True):
@@ -33,9 +38,14 @@ class Recalled(msgspec.Struct, frozen=True):
         """The text for a model, with a warning in front of it if it is stale."""
         if not self.is_stale:
             return self.text
-        return (
-            f"[stale: {', '.join(self.stale_by)} was written since; read it again before you rely on this]\n{self.text}"
-        )
+        return f"[stale: {self._what} since; read it again before you rely on this]\n{self.text}"
+
+    @property
+    def _what(self) -> str:
+        if EVERYTHING in self.stale_by:
+            return "something ran that may have changed anything"
+        more = len(self.stale_by) - _NAMED
+        return f"{', '.join(self.stale_by[:_NAMED])}{f' and {more} more' if more > 0 else ''} was written"
 
 
 class ResultCache:
@@ -57,6 +67,10 @@ class ResultCache:
             oldest = next(iter(self._kept))
             self._size -= len(self._kept.pop(oldest)[1])
         return handle
+
+    def handle_of(self, call: Proposal) -> str | None:
+        """The handle of a result that is kept, None if it is not."""
+        return next((handle for handle, (kept, _) in self._kept.items() if kept is call), None)
 
     def recall(self, handle: str, ledger: Ledger) -> Recalled | None:
         """The full result, marked if it is stale; None if there is none, or no more."""

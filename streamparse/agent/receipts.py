@@ -8,8 +8,9 @@ the resources that it may change; *fresh* is a write after which nothing else wa
   and A, B, A runs three times, if B may have changed what A changed. A tool that does not say what it changes may have
   changed everything.
 * A write whose outcome nobody knows leaves a *doubt*, for good. The same write is answered with the advice to look
-  first, until a read has ended well in a turn between the two. Where the write was in a thread that went on, and is
-  over by now, the answer is what became of it.
+  first, until a read of what it may have changed has ended well in a turn between the two. What looks at nothing, such
+  as ``recall``, is no such read. Where the write was in a thread that went on, and is over by now, the answer is what
+  became of it.
 * While such a thread goes on, nothing is written to what it may be changing: writes never overlap.
 """
 
@@ -56,18 +57,28 @@ class Receipt(msgspec.Struct, frozen=True):
 
     def held(self, versions: Any) -> Held | None:
         """This, if the resources hold now what they held then; None if the write has to run again."""
-        if self.versions is not None and self.versions != versions:
+        if self.versions is not None and _differ(self.versions, versions):
             return None
         done = f"Not executed again: the call {self.write.id!r} did the same, and nothing else was written since."
         return Held(f"{done} It said:\n{self.text}", self.write.id)
 
 
+def _differ(one: Any, other: Any) -> bool:
+    """Values that cannot be compared say nothing, as if there were none."""
+    try:
+        return bool(one != other)
+    except Exception:  # they are the tool's own
+        return False
+
+
 class Doubt(msgspec.Struct):
-    """A write whose outcome is not known. ``run`` may still be running; ``turn`` is the turn in which it began."""
+    """A write whose outcome is not known. ``run`` may still be running; ``turn`` is the turn in which it began, and
+    ``looked`` the last in which what it may have changed was read, 0 if it never was."""
 
     write: Write
     run: Run | None
     turn: int
+    looked: int = 0
 
 
 def key_of(name: str, arguments: dict[str, Any]) -> str:
@@ -85,8 +96,6 @@ class Receipts:
         self._receipts: dict[str, Receipt] = {}
         self._doubts: dict[str, Doubt] = {}
         self._turn = 0
-        self._looked = 0  # the last turn before this one in which a read ended well
-        self._looks = False
 
     @property
     def doubts(self) -> list[Write]:
@@ -100,13 +109,14 @@ class Receipts:
 
     def new_turn(self) -> None:
         """The model answers: it has seen the results of the turn before."""
-        if self._looks:
-            self._looked, self._looks = self._turn, False
         self._turn += 1
 
-    def looked(self) -> None:
-        """A read ended well."""
-        self._looks = True
+    def looked(self, resources: Iterable[str]) -> None:
+        """A read of these ended well."""
+        resources = tuple(resources)
+        for doubt in self._doubts.values():
+            if doubt.turn < self._turn and overlap(doubt.write.resources, resources):
+                doubt.looked = doubt.looked or self._turn
 
     def settle(self, call_id: str) -> None:
         """Somebody knows what became of the writes of this call, and that they are over: they may be repeated."""
@@ -175,7 +185,7 @@ class Receipts:
                 f"Nothing was executed. The same write (call {doubt.write.id!r}) was given up, and is still running. "
                 "Do not repeat it: wait, and verify what became of it."
             )
-        if doubt.turn < self._looked:
+        if 0 < doubt.looked < self._turn:
             return None
         return Held(
             f"Nothing was executed. The same write (call {doubt.write.id!r}) ended in doubt: it may have taken effect. "

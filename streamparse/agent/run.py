@@ -111,13 +111,17 @@ def _close(awaitable: Awaitable[Any] | None) -> None:
 async def _outcome_of(awaitable: Awaitable[Any]) -> Returned | Raised:
     try:
         return Returned(await awaitable)
-    except (Exception, SystemExit) as error:  # a tool that calls sys.exit must not end the program
+    except Exception as error:
         return Raised(error)
     except asyncio.CancelledError as error:
         task = asyncio.current_task()
         if task is None or task.cancelling():
             raise
         return Raised(error)  # nobody wanted that: the tool awaited something of its own that was cancelled
+    except BaseException as error:  # sys.exit, pytest.fail: a tool must not end the program
+        if isinstance(error, (KeyboardInterrupt, GeneratorExit, BaseExceptionGroup, anyio.get_cancelled_exc_class())):
+            raise  # a group that is no ExceptionGroup may hold a cancellation
+        return Raised(error)
 
 
 def is_async(function: Callable[..., Any]) -> bool:

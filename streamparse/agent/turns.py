@@ -15,6 +15,9 @@ from streamparse.agent.legal import arguments_of, clean_name, read_object, text_
 from streamparse.agent.states import TRANSITIONS, CallState
 from streamparse.errors import UsageError
 from streamparse.events import (
+    Deviated,
+    Deviation,
+    DeviationCode,
     Ended,
     ErrorCode,
     ErrorDetail,
@@ -58,13 +61,17 @@ class ToolResult(msgspec.Struct, frozen=True, kw_only=True):
 class Proposal:
     """A call in the ledger. ``call`` is what the decoder gave, ``error`` why it failed, or None.
 
-    ``number`` counts results in the order in which they came, over the whole ledger; 0 while there is none.
+    ``number`` counts results in the order in which they came, over the whole ledger; 0 while there is none. ``index``
+    is the place of the call in its answer, as the decoder counts.
     """
 
-    def __init__(self, id_: str, call: ToolCall | PartialToolCall, error: ErrorDetail | None = None) -> None:
+    def __init__(
+        self, id_: str, call: ToolCall | PartialToolCall, error: ErrorDetail | None = None, index: int = 0
+    ) -> None:
         self.id = id_
         self.call = call
         self.error = error
+        self.index = index
         self.number = 0
         self._state = CallState.PROPOSED
         self._result: ToolResult | None = None
@@ -139,11 +146,20 @@ class Turn(msgspec.Struct, frozen=True, kw_only=True):
         return [call for call in self.calls if call.is_open]
 
 
+def is_served(call: ToolCall | PartialToolCall) -> bool:
+    """Whether the provider runs the call itself: whoever runs it again runs it twice."""
+    return any(each.code is DeviationCode.SERVER_TOOL for each in call.deviations)
+
+
 _NO_END = ErrorDetail(ErrorCode.STREAM_INTERRUPTED, "the answer ended inside the call", 0)
 
 
 class TurnBuilder:
-    """Folds the events of one answer. ``take`` returns the turn at ``Ended``, else None."""
+    """Folds the events of one answer. ``take`` returns the turn at ``Ended``, else None.
+
+    Calls that the provider ran itself (``server_tool``) are none of ours: nobody here has their results, and a result
+    that says that nothing was executed would be untrue. They are left out.
+    """
 
     def __init__(self, make_id: Callable[[int], str]) -> None:
         self._make_id = make_id
@@ -151,6 +167,7 @@ class TurnBuilder:
         self._reasoning: list[str] = []
         self._calls: dict[int, ToolCall | PartialToolCall] = {}
         self._errors: dict[int, ErrorDetail] = {}
+        self._served: set[int] = set()
 
     def take(self, event: Event, details: Sequence[Mapping[str, Any]]) -> Turn | None:
         """One event. Deltas and deviations are in what ends the call; they add nothing."""
@@ -168,14 +185,17 @@ class TurnBuilder:
             case ToolCallFailed(index, partial, error):
                 self._calls[index] = partial
                 self._errors[index] = error
+            case Deviated(int() as index, Deviation(DeviationCode.SERVER_TOOL)):
+                self._served.add(index)
             case Ended():
                 return self._turn(event, details)
         return None
 
     def _turn(self, end: Ended, details: Sequence[Mapping[str, Any]]) -> Turn:
         calls = [
-            Proposal(call.id or self._make_id(index), call, self._errors.get(index))
+            Proposal(call.id or self._make_id(index), call, self._errors.get(index), index)
             for index, call in sorted(self._calls.items(), key=lambda item: item[0])
+            if index not in self._served and not is_served(call)
         ]
         return Turn(
             text="".join(self._text),

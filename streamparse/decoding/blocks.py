@@ -33,6 +33,8 @@ class Block(msgspec.Struct, gc=False):
     input: Any = None
     text: str | None = None
     thinking: str | None = None
+    signature: str | None = None
+    data: str | None = None
 
 
 class Delta(msgspec.Struct, gc=False):
@@ -41,6 +43,7 @@ class Delta(msgspec.Struct, gc=False):
     type: str | None = None
     text: str | None = None
     thinking: str | None = None
+    signature: str | None = None
     partial_json: Any = None
     stop_reason: str | None = None
 
@@ -103,6 +106,7 @@ def _delta(given: Any) -> Delta | None:
         type=get_str(given, "type"),
         text=get_text(given, "text"),
         thinking=get_text(given, "thinking"),
+        signature=get_str(given, "signature"),
         partial_json=get(given, "partial_json"),
         stop_reason=get_str(given, "stop_reason"),
     )
@@ -118,6 +122,8 @@ def _block(given: Any) -> Block | None:
         input=get(given, "input"),
         text=get_text(given, "text"),
         thinking=get_text(given, "thinking"),
+        signature=get_str(given, "signature"),
+        data=get_str(given, "data"),
     )
 
 

@@ -10,8 +10,10 @@ event                    what it says
 ``message_start``        the model, and usage so far. Its content is empty, unless it has a stop reason: then it is the
                          whole message, and no block follows
 ``content_block_start``  a call; or a first piece of text, of thinking. Every other block is ignored: the results of
-                         the provider's own tools, ``redacted_thinking``, what is not known
-``content_block_delta``  more text, thinking, or JSON; signatures and citations are ignored
+                         the provider's own tools, what is not known. Of ``redacted_thinking`` there are no events, but
+                         ``thinking`` has it
+``content_block_delta``  more text, thinking, or JSON. Of signatures there are no events, but ``thinking`` has them;
+                         citations are ignored
 ``content_block_stop``   the end of a call. An SDK's helper adds the whole block, which is ignored
 ``message_delta``        the stop reason, and usage: what is not null replaces what was there
 ``message_stop``         the end. An SDK's helper adds the whole message
@@ -40,9 +42,35 @@ from streamparse.decoding.native import default_id
 from streamparse.events import ErrorCode
 from streamparse.limits import DEFAULT_LIMITS, Limits
 
+_THINKING: Final = frozenset({"thinking", "redacted_thinking"})
 _PROSE: Final = frozenset({"text", "thinking", ""})
 _DELTAS: Final = frozenset({"text_delta", "thinking_delta", "input_json_delta", None})
-"""The blocks of text, and the deltas, that are read. One without a type is what its fields are."""
+_SIGNATURES: Final = frozenset({"signature_delta", None})
+"""The blocks of thinking and of text, and the deltas, that are read. One without a type is what its fields are."""
+
+
+class _Thought:
+    """A block of thinking, as it came."""
+
+    __slots__ = ("_data", "_signature", "_text", "whole")
+
+    def __init__(self, block: blocks.Block) -> None:
+        self._data = block.data if block.type == "redacted_thinking" else None
+        self._text = [block.thinking or ""]
+        self._signature = [block.signature or ""]
+        self.whole = False
+
+    def take(self, delta: blocks.Delta) -> None:
+        if delta.thinking and delta.type in _DELTAS:
+            self._text.append(delta.thinking)
+        if delta.signature and delta.type in _SIGNATURES:
+            self._signature.append(delta.signature)
+
+    def block(self) -> dict[str, Any] | None:
+        if self._data is not None:
+            return {"type": "redacted_thinking", "data": self._data}
+        signature = "".join(self._signature)
+        return {"type": "thinking", "thinking": "".join(self._text), "signature": signature} if signature else None
 
 
 class MessagesDecoder(EndpointDecoder[BlockCalls]):
@@ -73,7 +101,7 @@ class MessagesDecoder(EndpointDecoder[BlockCalls]):
     ``close`` raise only ``ClosedError``, after ``close``.
     """
 
-    __slots__ = ("_last", "_saw_block")
+    __slots__ = ("_last", "_saw_block", "_thoughts")
 
     def __init__(
         self,
@@ -89,6 +117,16 @@ class MessagesDecoder(EndpointDecoder[BlockCalls]):
         super().__init__(BlockCalls, tools, dialect, start, repair, early, id_factory, limits)
         self._last = -1  # the index of the block that started last
         self._saw_block = False
+        self._thoughts: dict[int, _Thought] = {}
+
+    @property
+    def thinking(self) -> list[dict[str, Any]]:
+        """The blocks of thinking that have to go back as they came, in order: those with a signature, ``{"type":
+        "thinking", "thinking": …, "signature": …}``, and ``{"type": "redacted_thinking", "data": …}``. The provider
+        refuses a history whose calls come without them, and half a signature just so: a block is among them once it has
+        ended."""
+        whole = (each for index, each in self._thoughts.items() if each.whole or index != self._last)
+        return [block for thought in whole if (block := thought.block()) is not None]
 
     # Events
 
@@ -110,7 +148,7 @@ class MessagesDecoder(EndpointDecoder[BlockCalls]):
 
     def _take_stop(self, event: blocks.Event) -> None:
         if not self._done:
-            self._roster.stop(self._last if event.index is None else event.index)
+            self._stop(self._last if event.index is None else event.index)
 
     def _take_message_start(self, event: blocks.Event) -> None:
         if event.message is None:
@@ -146,7 +184,7 @@ class MessagesDecoder(EndpointDecoder[BlockCalls]):
         if not self._saw_block and not self._done:
             for index, block in enumerate(blocks.blocks_of(message)):
                 self._start(index, block)
-                self._roster.stop(index)
+                self._stop(index)
         self._take_stop_reason(message.stop_reason)
 
     def _take_usage(self, usage: Any) -> None:
@@ -169,13 +207,22 @@ class MessagesDecoder(EndpointDecoder[BlockCalls]):
             self._roster.start(index, block)
             return
         self._roster.end(index)
+        if kind in _THINKING:
+            self._thoughts[index] = _Thought(block)
         if kind in _PROSE:
             self._take_prose(block.text, block.thinking)
         else:
             self._roster.ignore(index)
 
+    def _stop(self, index: int) -> None:
+        self._roster.stop(index)
+        if index in self._thoughts:
+            self._thoughts[index].whole = True
+
     def _take_delta(self, index: int, delta: blocks.Delta) -> None:
         self._saw_block = True
+        if (thought := self._thoughts.get(index)) is not None:
+            thought.take(delta)
         if delta.type not in _DELTAS:
             return
         if delta.partial_json is not None:

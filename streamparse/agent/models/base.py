@@ -10,6 +10,9 @@ of events. ::
 a rendered ``prompt`` (``completions``, ``text``). The contract of an answer is that of ``transport.http``: entering
 raises ``TransportError`` if nothing came; from then on iteration raises none, the last event is ``Ended``, and
 ``error`` says what happened. Leaving the block closes the connection, at once when the task is cancelled.
+
+An answer may have more: ``attempts``, how often the request was sent (B11), and ``thinking``, the provider's own blocks
+of reasoning that came so far and have to go back as they came (B3).
 """
 
 from __future__ import annotations
@@ -63,3 +66,8 @@ class Model(Protocol):
     ) -> Answer:
         """The answer to a request, not yet begun. ``tools`` are those to decode with; None takes the request's.
         ``id_factory`` makes ids for calls that come without one; None leaves that to the decoder."""
+
+
+def thinking_of(decoder: object) -> list[dict[str, Any]]:
+    """The blocks of reasoning that a decoder keeps as they came; most wires have none."""
+    return list(getattr(decoder, "thinking", ()))

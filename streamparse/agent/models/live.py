@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 from types import TracebackType
 from typing import Any, Final
 
-from streamparse.agent.models.base import IdFactory, Request
+from streamparse.agent.models.base import IdFactory, Request, thinking_of
 from streamparse.errors import TransportError
 from streamparse.events import Event
 from streamparse.transport.http import AsyncAnswerStream
@@ -65,6 +65,11 @@ class HttpAnswer:
     def attempts(self) -> int:
         """How often the request was sent (B11)."""
         return self.stream.attempts
+
+    @property
+    def thinking(self) -> list[dict[str, Any]]:
+        """Blocks of reasoning that have to go back as they came (B3)."""
+        return thinking_of(self.stream.decoder)
 
     async def __aenter__(self) -> HttpAnswer:
         await self.stream.__aenter__()

@@ -8,7 +8,7 @@ from typing import Any, TypeAlias
 
 import anyio.lowlevel
 
-from streamparse.agent.models.base import Request
+from streamparse.agent.models.base import Request, thinking_of
 from streamparse.errors import TransportError
 from streamparse.events import Event
 from streamparse.transport.pace import Clock
@@ -20,12 +20,18 @@ Play: TypeAlias = Generator[tuple[float, list[Event]], None, TransportError | No
 class PlayedAnswer:
     """An answer that was there before the question."""
 
-    def __init__(self, play: Play, clock: Clock) -> None:
+    def __init__(self, play: Play, clock: Clock, decoder: object = None) -> None:
         self.error: TransportError | None = None
+        self._decoder = decoder
         self._play = play
         self._clock = clock
         self._start = 0.0
         self._first: list[Event] | None = None
+
+    @property
+    def thinking(self) -> list[dict[str, Any]]:
+        """Blocks of reasoning that have to go back as they came (B3)."""
+        return thinking_of(self._decoder)
 
     async def __aenter__(self) -> PlayedAnswer:
         self._start = self._clock.now()

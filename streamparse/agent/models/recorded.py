@@ -55,7 +55,8 @@ class RecordedModel:
         self.requests.append(deepcopy(dict(request)))
         if header.tools is None and header.request is None:
             header = msgspec.structs.replace(header, tools=tools_of(request, tools))
-        return PlayedAnswer(_replay(header, pieces, self._speed, id_factory), self._clock)
+        body = _body(header, pieces, id_factory)
+        return PlayedAnswer(_replay(header, pieces, self._speed, body), self._clock, body and body.decoder)
 
 
 def _read(recording: str | PathLike[str]) -> tuple[Header, list[Piece]]:
@@ -77,13 +78,19 @@ def _wire(recordings: Sequence[tuple[Header, Any]]) -> Wire:
     return recordings[0][0].wire if recordings else Wire.CHAT
 
 
-def _replay(header: Header, pieces: Sequence[Piece], speed: float | None, id_factory: IdFactory | None) -> Play:
+def _body(header: Header, pieces: Sequence[Piece], id_factory: IdFactory | None) -> Body | None:
+    """What reads the response, None if it is no answer."""
     framing = framing_of(header, b"".join(piece.data for piece in pieces[:_BEGINNING]))
     if framing is None:
+        return None
+    options = msgspec.structs.replace(options_of(header), id_factory=id_factory)
+    return Body(options.decoder(header.wire), framing)
+
+
+def _replay(header: Header, pieces: Sequence[Piece], speed: float | None, body: Body | None) -> Play:
+    if body is None:
         beginning = b"".join(piece.data for piece in pieces)[:200].decode("utf-8", "replace")
         raise ResponseError(f"the recorded response is no answer: {beginning}", status=header.status, body=beginning)
-    options = msgspec.structs.replace(options_of(header), id_factory=id_factory)
-    body = Body(options.decoder(header.wire), framing)
     at, told, broken = 0.0, 0, False
     for piece in pieces:
         at, broken = (0.0 if speed is None else piece.at / speed), piece.broken

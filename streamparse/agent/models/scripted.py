@@ -98,8 +98,8 @@ class ScriptedModel:
         said = turn if isinstance(turn, str | Script | Sequence) else turn(request)
         script = said if isinstance(said, Script) else Script(content=said, size=self._size, delay=self._delay)
         words = {"start": script.start, "id_factory": id_factory, **self._options, "tools": tools_of(request, tools)}
-        options = Options(**words)
-        return PlayedAnswer(_play(script, options.decoder(script.wire())), self._clock)
+        decoder = Options(**words).decoder(script.wire())
+        return PlayedAnswer(_play(script, decoder), self._clock, decoder)
 
 
 def _play(script: Script, decoder: Decoder) -> Play:
