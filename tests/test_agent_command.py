@@ -13,6 +13,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
+from functools import partial
 from io import StringIO
 from pathlib import Path
 from typing import Any
@@ -21,11 +22,12 @@ import anyio
 import pytest
 
 import streamparse
-from streamparse.agent.coding_tools import Root
+from streamparse.agent.coding_tools import Root, coding_tools
 from streamparse.agent.compaction import Compacted
 from streamparse.agent.events import HistoryCompacted, LoopEnded, Nudged, Retried, ToolFinished, TurnStarted
 from streamparse.agent.states import CallState
 from streamparse.agent.turns import ToolResult
+from streamparse.commands.agent import Permission
 from streamparse.commands.agent_view import AgentView
 from streamparse.commands.lines import Lines
 from streamparse.commands.previews import MOST, preview
@@ -245,12 +247,13 @@ TYPES = [
 
 def test_ctrl_c_while_a_command_runs(project, tmp_path):
     log = tmp_path / "log.jsonl"
-    recorded = answers(calling("run_command", command="touch begun; sleep 1000"), "never", tools=TYPES)
+    recorded = answers(calling("run_command", command="echo PRINTED; touch begun; sleep 1000"), "never", tools=TYPES)
     with running(project, "--yes", "--log", str(log), recordings=recorded) as (process, _):
         wait_for((project / "begun").exists)
         code, errors = interrupted(process)
     assert (code, errors) == (130, "")
     *_, result, end = logged(log)
+    assert "Output:\nPRINTED\n" in result["text"]
     assert (result["state"], end["state"], end["reason"]) == ("in_doubt", "cancelled", "interrupted by the user")
 
 
@@ -335,13 +338,63 @@ def test_previews(tmp_path):
     assert shown("write_file", path="new.py", content="n\n")[1] == ["@@ new.py", "@@ -0,0 +1 @@", "+n"]
     assert shown("write_file", path="../x", content="n\n")[1][-1] == "+n"
     assert shown("write_file", path="a.py", content="a\nb\nc\n")[1] == ["a.py: no line is changed"]
+    assert shown("write_file", path="a.py", content="a\r\nb\r\nc\r\n")[1] == ["a.py: only line ends are changed"]
+    assert shown("write_file", path="new.py", content="a\rb\n")[1][-1] == "+a\rb"
     assert shown("extract_function", path="a.py", start_line=1) == (
         "call",
         ['extract_function: path = "a.py"', "extract_function: start_line = 1"],
     )
-    long = shown("write_file", path="b.py", content="x\n" * 200)[1]
-    assert (len(long), long[-1]) == (MOST + 1, "… 122 more lines")
+    long = preview(ToolCall("c", "write_file", {"path": "b.py", "content": "x\n" * 200}), root)
+    assert (len(long.lines), long.lines[-1]) == (202, "+x")
+    assert (len(long.bounded.lines), long.bounded.lines[-1]) == (MOST + 1, "… 122 more lines")
     assert shown("run_command")[0] == "command"
+
+
+def test_a_command_is_shown_whole_and_as_the_shell_reads_it(tmp_path):
+    command = "".join(f"echo {number}\n" for number in range(500)) + "echo a\u2028\x0cb\rc"
+    shown = preview(ToolCall("c", "run_command", {"command": command}), Root(tmp_path))
+    assert "\n".join(line.removeprefix("$ ") for line in shown.lines) == command
+    assert len(shown.bounded.lines) == MOST + 1
+
+
+def test_an_extraction_is_shown_as_a_diff(tmp_path):
+    text = "def f(x):\n    a = x + 1\n    b = a * 2\n    return b\n"
+    (tmp_path / "a.py").write_text(text, encoding="utf-8")
+    root = Root(tmp_path)
+    arguments: dict[str, Any] = {"path": "a.py", "start_line": 2, "end_line": 3, "function_name": "g"}
+    shown = preview(ToolCall("c", "extract_function", arguments), root)
+    assert shown.label == "diff"
+    assert shown.lines[0] == "@@ a.py"
+    assert shown.lines[1].startswith("@@ -")
+    assert "+    b = g(x)" in shown.lines
+    assert "+def g(x):" in shown.lines
+    assert (tmp_path / "a.py").read_text(encoding="utf-8") == text
+    for wrong in ({"path": 3}, {"function_name": "f"}, {"start_line": "2"}, {"more": 1}, {"path": "../a.py"}):
+        shown = preview(ToolCall("c", "extract_function", {**arguments, **wrong}), root)
+        assert shown.label == "call"
+
+
+@pytest.mark.parametrize("make", [text_log, live_view])
+def test_whoever_is_asked_sees_all_of_it(tmp_path, make, monkeypatch):
+    """What stands at the end of a long command is what a bad one would hide."""
+    call = ToolCall("c", "run_command", {"command": "true\n" * 300 + "evil " + "x" * 3000 + " last words"})
+    (tool,) = (tool for tool in coding_tools(tmp_path) if tool.name == "run_command")
+    for yes in (False, True):
+        out = StringIO()
+        permission = Permission(AgentView(partial(make, out)), Root(tmp_path), yes=yes)
+        decision = run_async(partial(permission.approve, call, tool))
+        shown = "".join(out.getvalue().split())
+        assert decision.answer == ("allow" if yes else "ask")
+        assert ("x" * 3000 + "lastwords" in shown) is not yes
+
+
+def test_a_log_that_is_there_is_not_overwritten(project, tmp_path):
+    log = tmp_path / "log.jsonl"
+    log.write_text("precious\n", encoding="utf-8")
+    done = run(project, "--yes", "--log", str(log))
+    assert done.returncode == 2
+    assert "is there already" in done.stderr
+    assert log.read_text(encoding="utf-8") == "precious\n"
 
 
 @pytest.mark.parametrize("make", [text_log, live_view])

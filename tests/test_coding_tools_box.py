@@ -15,7 +15,7 @@ from streamparse.agent.coding_tools.outcome import Rejected
 from streamparse.agent.resources import EVERYTHING
 from streamparse.errors import StreamparseError
 from streamparse.tools.definition import Tool, as_tools
-from streamparse.tools.issues import ArgumentRejected
+from streamparse.tools.issues import ArgumentRejectedError
 from streamparse.tools.lint import lint
 from streamparse.tools.validation import Judge
 from tests.conftest import ROOT
@@ -94,13 +94,13 @@ async def _awaited(awaitable):
 
 def test_wrong_arguments_are_the_models_fault(tools):
     """B12: the message is for the model; the argument is named."""
-    with pytest.raises(ArgumentRejected) as caught:
+    with pytest.raises(ArgumentRejectedError) as caught:
         tools["read_file"].call({"path": "nothing.txt"})
     assert isinstance(caught.value, ToolError)
     assert isinstance(caught.value, StreamparseError)
     assert caught.value.path == ("path",)
     assert str(caught.value) == "nothing.txt does not exist: the project root has no 'nothing.txt'"
-    assert not issubclass(DeniedError, ArgumentRejected)
+    assert not issubclass(DeniedError, ArgumentRejectedError)
     assert issubclass(Rejected, ToolError)
 
 

@@ -17,11 +17,26 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from streamparse import UsageError
-from streamparse.agent.coding_tools import DeniedError, Rejected, Root, Shell, ToolError, run_command
+from streamparse.agent.coding_tools import (
+    CodingTool,
+    DeniedError,
+    Rejected,
+    Root,
+    Shell,
+    StoppedError,
+    ToolError,
+    coding_tools,
+    run_command,
+)
 from streamparse.agent.coding_tools.bounds import LINE_CHARACTERS, TAIL_LINES
 from streamparse.agent.coding_tools.environment import scrubbed
 from streamparse.agent.coding_tools.process import Running
 from streamparse.agent.coding_tools.tail import Tail
+from streamparse.agent.executor import Executor
+from streamparse.agent.jobs import Job
+from streamparse.agent.states import CallState
+from streamparse.events import ToolCall
+from tests.clocks import BACKENDS
 
 PYTHON = sys.executable
 
@@ -89,7 +104,9 @@ def test_last_lines_and_errors_of_what_was_cut(root):
 
 def test_timeout_keeps_the_partial_output_and_kills_the_group(root):
     text = run(root, "sleep 60 & echo $!; echo partial; sleep 60", timeout=0.3)
-    assert text.startswith("Timed out after 0.3 s: the command and its processes were killed. The output is partial.")
+    assert text.startswith(
+        "Timed out after 0.3 s: the command and its process group were killed. The output is partial."
+    )
     pid, word = text.splitlines()[-2:]
     assert word == "partial"
     assert gone(int(pid))
@@ -135,7 +152,28 @@ def test_who_left_the_group_is_not_waited_for(root, tmp_path):
     (tmp_path / "daemon.py").write_text(script + "time.sleep(0.2)\n")
     text = run(root, f"{PYTHON} daemon.py")
     assert text.startswith("Exit code 0")
-    os.kill(int(text.splitlines()[-1]), 9)
+    pid = int(text.splitlines()[-1])
+    assert alive(pid)
+    os.kill(pid, 9)
+    assert "has left its process group. That one was not stopped, and may still run" in text
+    assert "was stopped" not in text
+
+
+@pytest.mark.parametrize("command", ["setsid sleep 60 & echo $!; sleep 0.2", "setsid sleep 60 & echo $!; sleep 60"])
+def test_a_process_is_said_to_be_stopped_only_if_it_was(root, command):
+    """Both one that was left behind and one that has a session of its own; the command may end, or be stopped."""
+    text = run(root, f"sleep 60 & echo $!; {command}", timeout=0.6)
+    inside, outside = map(int, text.splitlines()[-2:])
+    assert gone(inside)
+    assert alive(outside)
+    os.kill(outside, 9)
+    assert "may still run" in text
+    assert "which was stopped" not in text
+
+
+def test_a_child_that_takes_a_moment_to_die_was_stopped(root):
+    for _ in range(20):
+        assert "[It left a process running in the background, which was stopped.]" in run(root, "sleep 60 & sleep 60 &")
 
 
 def test_memory_is_bounded(root):
@@ -229,7 +267,7 @@ def test_kill_from_another_thread(root):
     timer.start()
     text = execution.wait().text
     timer.join()
-    assert text.startswith("Cancelled: the command and its processes were killed. The output is partial.")
+    assert text.startswith("Cancelled: the command and its process group were killed. The output is partial.")
     assert "before" in text
     assert gone(int(text.splitlines()[-1]))
     execution.kill()  # once it is over this does nothing
@@ -253,6 +291,64 @@ def test_cancelling_the_async_call_ends_the_command(root, tmp_path):
 
     assert anyio.run(main)
     assert not alive(int((tmp_path / "pid").read_text()))
+
+
+@pytest.mark.parametrize("backend", BACKENDS)
+def test_a_cancelled_call_of_the_tool_tells_what_was_printed(root, tmp_path, backend):
+    tool = next(tool for tool in coding_tools(root, policy="allow") if tool.name == "run_command")
+    assert tool.function is not None
+    function = tool.function
+
+    async def main():
+        with anyio.CancelScope() as scope:
+            async with anyio.create_task_group() as group:
+
+                async def call():
+                    with pytest.raises(StoppedError) as caught:
+                        await function(command="echo PRINTED; touch begun; sleep 60")
+                    return caught.value
+
+                async def cancel():
+                    while not (tmp_path / "begun").exists():
+                        await anyio.sleep(0.01)
+                    scope.cancel()
+
+                group.start_soon(cancel)
+                return await call()
+
+    text = str(anyio.run(main, backend=backend))
+    assert text.startswith("Cancelled: the command and its process group were killed. The output is partial.")
+    assert text.endswith("Output:\nPRINTED\nWhat it had done by then stays.")
+
+
+@pytest.mark.parametrize("backend", BACKENDS)
+@pytest.mark.parametrize("how", ["cancel", "timeout", "task"])
+def test_the_model_is_told_what_a_stopped_command_had_printed(root, tmp_path, backend, how):
+    """By ``cancel`` of the turn, by the executor's own limit, and by the cancellation of its caller."""
+    shell = Shell(root, policy="allow")
+    limit = 0.5 if how == "timeout" else 60.0
+    tool = CodingTool("run_command", "", {}, "external", function=shell.acall, timeout=limit, root=root)
+    call = ToolCall("c", "run_command", {"command": "echo PRINTED; touch begun; sleep 60"})
+
+    async def main():
+        turn = Executor([tool]).turn([Job(call=call)])
+        with anyio.CancelScope() as scope:
+            async with anyio.create_task_group() as group:
+                group.start_soon(turn.run)
+                while how != "timeout" and not (tmp_path / "begun").exists():
+                    await anyio.sleep(0.01)
+                if how == "cancel":
+                    turn.cancel("enough")
+                elif how == "task":
+                    scope.cancel()
+        assert scope.cancelled_caught is (how == "task")
+        return turn.executions
+
+    (execution,) = anyio.run(main, backend=backend)
+    assert execution.result.state is CallState.IN_DOUBT
+    assert "\nPRINTED\n" in execution.result.text
+    assert "Verify before you repeat it." in execution.result.text
+    assert "may still be running" not in execution.result.text
 
 
 def test_async_call_returns_the_outcome(root):

@@ -183,6 +183,60 @@ def test_mode_is_kept_and_read_only_respected(place):
         Root(place).write("run.sh", b"x")
 
 
+@pytest.mark.parametrize(
+    "path",
+    [
+        "new/",
+        "new/deep/",
+        "new/deep/.",
+        "new/.git/config",
+        "new/deep/../../../x",
+        "new/" + "x" * 300,
+        "d/more/new/.git",
+    ],
+)
+def test_what_is_rejected_leaves_no_directory_behind(place, path):
+    before = sorted(place.rglob("*"))
+    with pytest.raises(ToolError):
+        Root(place).write(path, b"x")
+    assert sorted(place.rglob("*")) == before
+
+
+def test_a_directory_that_somebody_else_has_filled_stays(place):
+    root = Root(place)
+    with suppress(RuntimeError), root._place("new/deep/x", "path", create=True):
+        (place / "new" / "other.txt").write_bytes(b"")
+        raise RuntimeError
+    assert [path.name for path in (place / "new").iterdir()] == ["other.txt"]
+
+
+@pytest.mark.parametrize("path", [".git", ".git/config", ".GIT/hooks/pre-commit", "d/.git/config"])
+@pytest.mark.parametrize("is_there", [True, False])
+def test_what_belongs_to_git_is_said_to(place, path, is_there):
+    folder = place / path.rsplit("/", 1)[0]
+    if is_there:
+        folder.mkdir(exist_ok=True, parents=True)
+    with pytest.raises(Rejected, match="belongs to git") as caught:
+        Root(place).write(path, b"x")
+    assert not isinstance(caught.value, Missing)
+    assert is_there or not folder.exists()
+
+
+@pytest.mark.parametrize("ending", ["/", "/.", "//", "/./"])
+def test_what_ends_like_a_directory_is_no_file(place, ending):
+    for act in (Root(place).read, lambda path: Root(place).write(path, b"")):
+        with pytest.raises(Rejected, match="names a directory"):
+            act(f"d/a.txt{ending}")
+
+
+def test_a_file_that_was_made_meanwhile_is_not_replaced(place):
+    (place / "new.txt").write_bytes(b"by somebody else")
+    with pytest.raises(ToolError, match="made by somebody else"):
+        Root(place).write("new.txt", b"x", expected=confine.ABSENT)
+    assert (place / "new.txt").read_bytes() == b"by somebody else"
+    assert Root(place).write("newer.txt", b"x", expected=confine.ABSENT) == ("newer.txt", True)
+
+
 def test_a_file_that_changed_meanwhile_is_not_replaced(place):
     root = Root(place)
     read = root.read("d/a.txt")

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from streamparse.agent.coding_tools import Rejected, Root, ToolError, edit_file, read_file, write_file
 from streamparse.agent.coding_tools.bounds import LINE_CHARACTERS, PAGE_CHARACTERS, PAGE_LINES
+from streamparse.agent.coding_tools.edit_file import find_all
 from streamparse.agent.coding_tools.text import SourceText, decode
 
 FIXTURES = settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
@@ -402,3 +403,38 @@ def test_an_edit_changes_exactly_the_fragment(root, put, before, old, behind, ne
     assert result.endswith(text[end:])
     middle = result[start : len(result) - len(text[end:])]
     assert middle in {flat_new.replace("\n", newline) for newline in ("\n", "\r\n", "\r")}
+
+
+def test_write_does_not_replace_what_somebody_else_has_made_meanwhile(root, put, monkeypatch):
+    write = root.write
+
+    def late(path, data, **options):
+        put(b"by somebody else")
+        return write(path, data, **options)
+
+    monkeypatch.setattr(root, "write", late)
+    with pytest.raises(ToolError, match="made by somebody else"):
+        write_file(root, "a.txt", "mine\n")
+    assert root.read("a.txt").data == b"by somebody else"
+
+
+@pytest.mark.parametrize("length", [2, 1000, 1_000_000])
+@pytest.mark.parametrize("new", ["b", "{old}b", "b{old}"])
+def test_a_fragment_that_overlaps_itself_takes_no_time(root, put, length, new):
+    """There are up to two million places, and each look at one costs as much as the fragment is long."""
+    put(b"a" * 2_000_000)
+    old = "a" * length
+    assert len(find_all("a" * 2_000_000, old)) * length <= 3_000_000 + length
+    with pytest.raises(Rejected, match="the places overlap"):
+        edit_file(root, "a.txt", old, new.format(old=old))
+
+
+@given(st.text("ab", max_size=30), st.text("ab", min_size=1, max_size=4))
+def test_find_all_finds_every_place(text, fragment):
+    assert find_all(text, fragment) == [at for at in range(len(text)) if text.startswith(fragment, at)]
+
+
+def test_a_change_that_may_be_there_a_million_times_takes_no_time(root, put):
+    put((b"a" * 400 + b"b") * 1000)
+    with pytest.raises(Rejected, match="the places overlap"):
+        edit_file(root, "a.txt", "aa", "a" * 400 + "b")

@@ -179,12 +179,13 @@ class Permission:
         self._lines = Lines(sys.stdin)
 
     async def approve(self, call: ToolCall, tool: Runnable) -> Decision:
-        """Reads may run. Everything else is shown; then it is allowed, or asked for."""
+        """Reads may run. Everything else is shown; then it is allowed, or asked for. Who is asked sees all of it."""
         if not is_write(tool):
             return Decision("allow")
         shown = preview(call, self._root)
-        self._view.block(shown.label, shown.lines)
-        return Decision("allow" if self._yes or call.name in self._allowed else "ask")
+        is_allowed = self._yes or call.name in self._allowed
+        self._view.block(shown.label, shown.bounded.lines if is_allowed else shown.lines)
+        return Decision("allow" if is_allowed else "ask")
 
     async def ask(self, call: ToolCall, _: Runnable) -> Decision:
         """The person at the terminal decides: yes, no, always (for this tool), or in words, which are a no."""
@@ -214,7 +215,9 @@ def _log(name: str | None, redaction: Redaction) -> Iterator[DebugLog | None]:
 
 def _create(name: str) -> TextIO:
     try:
-        return open(name, "w", encoding="utf-8", newline="\n", buffering=1)
+        return open(name, "x", encoding="utf-8", newline="\n", buffering=1)
+    except FileExistsError:
+        raise UsageError(f"--log: {name} is there already, and is not overwritten; expected a new file") from None
     except (OSError, ValueError) as error:
         reason = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
         raise UsageError(f"cannot write {name}: {reason}") from None

@@ -11,7 +11,7 @@ from streamparse.agent.coding_tools.confine import Root
 from streamparse.agent.coding_tools.edit_file import edit_file
 from streamparse.agent.coding_tools.extract_function import extract_function
 from streamparse.agent.coding_tools.git_diff import git_diff
-from streamparse.agent.coding_tools.outcome import Outcome, Rejected, ToolError
+from streamparse.agent.coding_tools.outcome import Outcome, Rejected, StoppedError, ToolError
 from streamparse.agent.coding_tools.policy import Decision, DeniedError, Policy
 from streamparse.agent.coding_tools.read_file import read_file
 from streamparse.agent.coding_tools.run_command import Execution, Shell, run_command
@@ -29,6 +29,7 @@ __all__ = [
     "Rejected",
     "Root",
     "Shell",
+    "StoppedError",
     "ToolError",
     "coding_tools",
     "edit_file",

@@ -22,6 +22,7 @@ import stat
 import weakref
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
+from typing import Final
 
 import msgspec
 
@@ -47,6 +48,9 @@ _CREATE = os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_NOFOLLOW", 0) | 
 
 _LINKS = 40
 """Symbolic links on one way: as many as Linux follows."""
+
+ABSENT: Final[tuple[int, ...]] = ()
+"""The stamp of a file that is not there."""
 
 SKIPPED = frozenset(
     ".git .hg .svn .jj node_modules .venv venv __pycache__ .tox .nox .mypy_cache .pytest_cache .ruff_cache .hypothesis "
@@ -203,8 +207,8 @@ class Root:
         """Put ``data`` in the place of a file, whole or not at all, with the mode of the one before; directories on the
         way are made. Returns the path without links and whether the file is new.
 
-        ``expected`` is the stamp of what was read: a file that has been changed since is not replaced. What git keeps
-        for itself is never written, since it says which programs git runs.
+        ``expected`` is the stamp of what was read, ``ABSENT`` where nothing was there: a file that has been changed, or
+        made, since is not replaced. What git keeps for itself is never written, since it says which programs git runs.
         """
         with self._place(path, argument, create=True) as place, told(path):
             before = _writable(place, path, argument)
@@ -218,9 +222,10 @@ class Root:
                     file.flush()
                     os.fsync(fd)
                 now = _writable(place, path, argument)
-                if expected is not None and (now is None or _stamp(now) != expected):
+                if expected is not None and expected != (ABSENT if now is None else _stamp(now)):
+                    did = "changed" if expected else "made"
                     raise ToolError(
-                        f"{shown(path)} was changed by somebody else meanwhile: nothing was written. Read it again"
+                        f"{shown(path)} was {did} by somebody else meanwhile: nothing was written. Read it again"
                     )
                 os.replace(temporary, place.name, src_dir_fd=place.directory, dst_dir_fd=place.directory)
             except BaseException:
@@ -233,11 +238,13 @@ class Root:
 
     @contextmanager
     def _place(self, path: str, argument: str, *, create: bool = False) -> Iterator[_Place]:
-        """Where ``path`` leads. ``create``: make the directories on the way that are missing."""
+        """Where ``path`` leads. ``create``: make the directories on the way that are missing; those that were made are
+        taken away again if what is done there raises."""
         if not self._close.alive:  # the number of its descriptor may be that of another file by now
             raise ClosedError("this root is closed; make a new one")
         todo = self._parts(path, argument)
         way, parts, links = [os.dup(self._fd)], list[str](), 0
+        made = list[tuple[int, str]]()  # the directory that it is in, which stays open, and its name
         try:
             with told(path):
                 while todo:
@@ -252,7 +259,9 @@ class Root:
                     if target is None:
                         if not todo:
                             break
-                        way.append(_enter(way[-1], name, path, argument, tuple(parts), create and _ours(parts, name)))
+                        if create:
+                            _make(way[-1], name, path, argument, parts, made)
+                        way.append(_enter(way[-1], name, path, argument, tuple(parts)))
                         parts.append(name)
                         continue
                     links += 1
@@ -266,8 +275,13 @@ class Root:
                 else:
                     name = "."
             yield _Place(way[-1], name, tuple(parts if name == "." else [*parts, name]))
+        except BaseException:
+            for fd, name in reversed(made):
+                with suppress(OSError):  # somebody else has put something into it
+                    os.rmdir(name, dir_fd=fd)
+            raise
         finally:
-            for fd in way:
+            for fd in (*way, *(fd for fd, _ in made)):
                 os.close(fd)
 
     def _parts(self, path: str, argument: str, *, link: str | None = None) -> list[str]:
@@ -291,11 +305,23 @@ def _link(directory: int, name: str) -> str | None:
         raise
 
 
-def _enter(directory: int, name: str, path: str, argument: str, parts: tuple[str, ...], create: bool) -> int:
+def _make(directory: int, name: str, path: str, argument: str, parts: list[str], made: list[tuple[int, str]]) -> None:
+    """Make a directory inside another one if nothing is there, and note it in ``made``."""
+    if not _ours(parts, name):
+        raise _gits(path, argument)
+    try:
+        os.mkdir(name, dir_fd=directory)
+    except FileExistsError:
+        return
+    made.append((os.dup(directory), name))
+
+
+def _gits(path: str, argument: str) -> Rejected:
+    return Rejected(argument, f"{shown(path)} belongs to git: change it with git commands. Nothing was written")
+
+
+def _enter(directory: int, name: str, path: str, argument: str, parts: tuple[str, ...]) -> int:
     """Open a directory inside another one."""
-    if create:
-        with suppress(FileExistsError):
-            os.mkdir(name, dir_fd=directory)
     try:
         return os.open(name, _DIRECTORY, dir_fd=directory)
     except FileNotFoundError:
@@ -312,11 +338,11 @@ def _ours(parts: list[str], name: str) -> bool:
 
 def _writable(place: _Place, path: str, argument: str) -> os.stat_result | None:
     """What is there now, None if nothing. Raises ``Rejected`` unless a file may stand here instead."""
-    if place.name == "." or not _ours(list(place.parts), ""):
-        why = "is a directory" if place.name == "." else "belongs to git: change it with git commands"
-        raise Rejected(argument, f"{shown(path)} {why}. Nothing was written")
-    if path.endswith("/"):
-        raise Rejected(argument, f"{shown(path)} names a directory. Expected the path of a file")
+    if not _ours(list(place.parts), ""):
+        raise _gits(path, argument)
+    if place.name == ".":
+        raise Rejected(argument, f"{shown(path)} is a directory. Nothing was written")
+    _require_file_name(path, argument)
     status = place.status()
     if status is not None:
         refuse_special(status, path, argument)
@@ -331,6 +357,13 @@ def _require_file(place: _Place, path: str, argument: str) -> None:
     if status is None:
         raise Missing(argument, path, place.parts[:-1], place.name)
     refuse_special(status, path, argument)
+    _require_file_name(path, argument)
+
+
+def _require_file_name(path: str, argument: str) -> None:
+    """What ends like a directory names none of the files."""
+    if path.endswith(("/", "/.")):
+        raise Rejected(argument, f"{shown(path)} names a directory. Expected the path of a file")
 
 
 def _stamp(status: os.stat_result) -> tuple[int, ...]:

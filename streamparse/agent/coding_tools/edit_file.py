@@ -20,6 +20,14 @@ _LISTED = 10
 _TELLING = 12
 """Characters that are not blank from which on a text is unlikely to stand somewhere by chance."""
 
+_APART = "Add text before and after it, so that it is unique"
+
+_OVERLAPPING = 2_000_000
+"""Characters of overlapping fragments that are looked at. A fragment that overlaps itself is refused in any case."""
+
+_COMPARED = 1_000_000
+"""Comparisons in the search for a change that is there already. Without them it is made, if the number is right."""
+
 _AROUND = 2
 """Lines shown before and after an edit."""
 
@@ -36,6 +44,8 @@ def edit_file(root: Root, path: str, old_text: str, new_text: str, occurrences: 
     name, version = shown(contents.path), contents.version
     _require(old, new, occurrences)
     places = find_all(source.flat, old)
+    if _is_dense(places, len(old)):
+        raise Rejected("old_text", f"old_text occurs in {name} very often, and the places overlap. {_APART}")
     if already := _already(source, old, new, places):
         text = f"{name}: nothing was changed, new_text is there already (line {source.line_at(already[0])})"
         if not places:
@@ -55,12 +65,25 @@ def edit_file(root: Root, path: str, old_text: str, new_text: str, occurrences: 
 
 
 def find_all(text: str, fragment: str) -> list[int]:
-    """Where the fragment occurs, overlaps included: ``aa`` occurs twice in ``aaa``, so it is not unique."""
-    places, at = list[int](), text.find(fragment)
+    """Where the fragment occurs, overlaps included: ``aa`` occurs twice in ``aaa``, so it is not unique.
+
+    Linear in the text, but for the overlaps, each of which costs a search of the whole fragment: after
+    ``_OVERLAPPING`` characters of them it stops, and ``_is_dense`` is true of what it gives.
+    """
+    places, spent, at = list[int](), 0, text.find(fragment)
     while at >= 0:
+        if places and at - places[-1] < len(fragment):
+            spent += len(fragment)
         places.append(at)
+        if spent > _OVERLAPPING:
+            break
         at = text.find(fragment, at + 1)
     return places
+
+
+def _is_dense(places: list[int], length: int) -> bool:
+    """Whether there were too many overlaps to find all places."""
+    return length * sum(second - first < length for first, second in pairwise(places)) > _OVERLAPPING
 
 
 def replaced(source: SourceText, places: list[int], length: int, new: str) -> str:
@@ -91,6 +114,8 @@ def _already(source: SourceText, old: str, new: str, places: list[int]) -> list[
     if not places:
         return find_all(flat, new) if sum(not char.isspace() for char in new) >= _TELLING else []
     inner, found = find_all(new, old), list[int]()
+    if len(inner) * len(places) > _COMPARED:
+        return []
     for place in places:
         whole = next((place - at for at in inner if place >= at and flat.startswith(new, place - at)), None)
         if whole is None:
@@ -105,9 +130,7 @@ def _require_count(source: SourceText, name: str, length: int, places: list[int]
     lines += f" and {count - _LISTED:,} more" if count > _LISTED else ""
     where = f"old_text occurs {plural(count, 'time')} in {name} (line {lines})"
     if any(second - first < length for first, second in pairwise(places)):
-        raise Rejected(
-            "old_text", f"{where}, and the places overlap. Add text before and after it, so that it is unique"
-        )
+        raise Rejected("old_text", f"{where}, and the places overlap. {_APART}")
     if count != wanted:
         advice = f"Expected {plural(wanted, 'time')}. Add lines before or after it so that it is unique"
         raise Rejected("old_text", f"{where}. {advice}, or pass occurrences={count} to replace each of them")

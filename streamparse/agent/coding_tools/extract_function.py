@@ -15,8 +15,10 @@ import tempfile
 import warnings
 from collections.abc import Callable
 
+import msgspec
+
 from streamparse.agent.coding_tools.bounds import PAGE_CHARACTERS
-from streamparse.agent.coding_tools.confine import Root
+from streamparse.agent.coding_tools.confine import Contents, Root
 from streamparse.agent.coding_tools.nearest import read_text
 from streamparse.agent.coding_tools.outcome import Outcome, Rejected, ToolError, clipped, version_of
 from streamparse.agent.coding_tools.paths import shown
@@ -28,6 +30,14 @@ _PYTHON = (".py", ".pyi")
 _COOKIE = re.compile(r"(?:[^\n]*\n)?[ \t\f]*#[^\n]*?(coding)[:=]")
 
 
+class Extraction(msgspec.Struct, frozen=True):
+    """What ``extract_function`` would write: ``data`` in the place of ``before``, and the diff of its lines."""
+
+    before: Contents
+    data: bytes
+    diff: list[str]
+
+
 def extract_function(root: Root, path: str, start_line: int, end_line: int, function_name: str) -> Outcome:
     """Make lines ``start_line`` to ``end_line``, from 1, both inclusive, the body of a new function, and a call of it
     what stands there instead. The result shows the diff.
@@ -35,6 +45,16 @@ def extract_function(root: Root, path: str, start_line: int, end_line: int, func
     Raises ``MissingExtraError`` without rope, ``Rejected`` for another language, for lines or a name that cannot be,
     and ``ToolError`` with rope's reason where the lines cannot be moved. Nothing is written then.
     """
+    planned = extraction(root, path, start_line, end_line, function_name)
+    before = planned.before
+    root.write(path, planned.data, expected=before.stamp)
+    head = f"Extracted lines {start_line}-{end_line} of {shown(before.path)} into {function_name}:"
+    told = clipped("\n".join([head, *planned.diff]), PAGE_CHARACTERS)
+    return Outcome(told, before.path, before.version, version_of(planned.data))
+
+
+def extraction(root: Root, path: str, start_line: int, end_line: int, function_name: str) -> Extraction:
+    """What ``extract_function`` would do. Nothing is written. Raises what it raises."""
     if not path.endswith(_PYTHON):
         raise Rejected(
             "path",
@@ -56,10 +76,8 @@ def extract_function(root: Root, path: str, start_line: int, end_line: int, func
         data = source.encode(text)
     except UnicodeEncodeError as error:
         raise unencodable(source, error, "function_name") from None
-    root.write(path, data, expected=contents.stamp)
     diff = difflib.unified_diff(source.lines, SourceText(flat).lines, f"a/{name}", f"b/{name}", lineterm="", n=2)
-    told = f"Extracted lines {start_line}-{end_line} of {name} into {function_name}:\n" + "\n".join(diff)
-    return Outcome(clipped(told, PAGE_CHARACTERS), contents.path, contents.version, version_of(data))
+    return Extraction(contents, data, list(diff))
 
 
 def _rope() -> Callable[[str, tuple[int, int], str], str]:

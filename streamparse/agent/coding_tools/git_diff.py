@@ -12,7 +12,8 @@ from streamparse.agent.coding_tools.outcome import Outcome, ToolError, clipped, 
 from streamparse.agent.coding_tools.paths import Missing, shown
 from streamparse.agent.coding_tools.text import decode
 
-_DIFF = ["diff", "--no-ext-diff", "--no-textconv", "--no-color", "--relative", "--ignore-submodules=dirty"]
+_DIFF = ["diff", "--no-ext-diff", "--no-textconv", "--no-color", "--relative"]
+_DIFF += ["--submodule=short", "--ignore-submodules=dirty"]  # else git runs itself in the submodule, by its settings
 
 _FILES = 200
 """Changed files that are listed."""

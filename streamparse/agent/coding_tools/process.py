@@ -1,8 +1,9 @@
 """A command in its own process group, with a bounded output and an end that always comes.
 
 ``start`` it, ``wait`` for it in one thread, ``kill`` it from any. ``wait`` ends when the command has ended, whoever
-still holds its output: descendants that it left behind are killed with the group, and one that has left the group is
-not waited for.
+still holds its output: descendants that it left behind are killed with the group, and one that has left the group
+(with ``setsid``) is not waited for and not ended. Such a one is known by the output that it holds; if it has let go of
+that, nothing tells that it is there.
 """
 
 from __future__ import annotations
@@ -24,6 +25,10 @@ from streamparse.agent.coding_tools.bounds import GRACE
 Ending: TypeAlias = Literal["exited", "timeout", "cancelled"]
 """How a command ended: by itself, by its time limit, by ``kill``."""
 
+Leftover: TypeAlias = Literal["none", "stopped", "escaped"]
+"""Processes that a command had left behind: none that is known of; all of them were stopped; one has left the group and
+still runs."""
+
 _READ = 65536
 _POLL = 0.05
 """Seconds between two looks at a command that has not closed its output: how late an end may be noticed."""
@@ -37,12 +42,12 @@ _LAST_WAIT = 5.0
 
 class Ended(msgspec.Struct, frozen=True):
     """How a command ended. ``code`` is its exit code, negative for a signal, None if it could not be buried in time.
-    ``seconds`` is how long it ran; ``leftover``: processes it had left behind were stopped."""
+    ``seconds`` is how long it ran; ``leftover`` is what became of the processes that it had left behind."""
 
     how: Ending
     code: int | None
     seconds: float
-    leftover: bool
+    leftover: Leftover
 
 
 class Running:
@@ -113,10 +118,12 @@ class Running:
                 ended = self._until_end(selector, self._started + timeout)
                 if not ended:
                     self._stop(selector)
-            leftover = ended and not self._drain()  # the leader is dead, and somebody holds its output
+            leftover: Leftover = "none"
+            if ended and not self._drain(patient=False):  # the leader is dead, and somebody holds its output
+                leftover = "stopped"
             self._signal(signal.SIGKILL)
-            if not ended or leftover:
-                self._drain()
+            if not self._drain(patient=True):
+                leftover = "escaped"
             code = self._bury()
             return Ended("exited" if ended else self._how, code, time.monotonic() - self._started, leftover)
         except BaseException:
@@ -165,15 +172,21 @@ class Running:
             self._sink(data)
         return bool(data)
 
-    def _drain(self) -> bool:
-        """Pass on what is still in the pipe. Whether that was the end of the output."""
+    def _drain(self, *, patient: bool) -> bool:
+        """Pass on what is still in the pipe. Whether that was the end of the output. ``patient``: wait for the end a
+        little, since those who were killed take a moment to die."""
         deadline = time.monotonic() + _DRAIN
-        with suppress(BlockingIOError):
-            while time.monotonic() < deadline:
+        while (left := deadline - time.monotonic()) > 0:
+            try:
                 data = os.read(self._pipe, _READ)
-                if not data:
-                    return True
-                self._sink(data)
+            except BlockingIOError:
+                if not patient:
+                    return False
+                time.sleep(min(left, 0.005))
+                continue
+            if not data:
+                return True
+            self._sink(data)
         return False
 
     def _over(self) -> bool:

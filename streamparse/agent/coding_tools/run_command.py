@@ -17,7 +17,7 @@ import anyio.to_thread
 from streamparse.agent.coding_tools.bounds import TIMEOUT
 from streamparse.agent.coding_tools.confine import Root
 from streamparse.agent.coding_tools.environment import scrubbed
-from streamparse.agent.coding_tools.outcome import Outcome, Rejected, ToolError
+from streamparse.agent.coding_tools.outcome import Outcome, Rejected, StoppedError, ToolError
 from streamparse.agent.coding_tools.policy import Ask, Policy, check_policy, permit
 from streamparse.agent.coding_tools.process import Ended, Running
 from streamparse.agent.coding_tools.tail import Tail
@@ -29,7 +29,14 @@ _COMMAND_BYTES = 100_000
 _FAREWELL = 3.0
 """Seconds that a cancelled call waits for the end of its command, which was killed."""
 
-_KILLED = ": the command and its processes were killed. The output is partial."
+_KILLED = ": the command and its process group were killed. The output is partial."
+
+_STAYS = "What it had done by then stays."
+
+_LEFT = {
+    "stopped": "[It left a process running in the background, which was stopped.]",
+    "escaped": "[It started a process that has left its process group. That one was not stopped, and may still run.]",
+}
 
 
 class Execution:
@@ -41,6 +48,7 @@ class Execution:
     def __init__(self, running: Running, tail: Tail, timeout: float) -> None:
         self._running, self._tail, self._timeout = running, tail, timeout
         self._outcome: Outcome | None = None
+        self._ended: Ended | None = None
         self._error: BaseException | None = None
         self._thread = threading.Thread(target=self._watch, name="run_command", daemon=True)
         self._thread.start()
@@ -52,16 +60,23 @@ class Execution:
             raise ToolError(f"The command's end could not be seen: {self._error}")
         return self._outcome
 
+    @property
+    def stopped(self) -> str | None:
+        """What the command had printed when it was ended by ``kill``; None if it ended otherwise, or not yet."""
+        if self._ended is None or self._ended.how != "cancelled" or self._outcome is None:
+            return None
+        return self._outcome.text
+
     def kill(self) -> None:
         """End the command and all of its process group; ``wait`` then returns with what was printed."""
         self._running.kill()
 
     def _watch(self) -> None:
         try:
-            ended = self._running.wait(self._timeout)
+            self._ended = self._running.wait(self._timeout)
             self._tail.close()
             self._tail.fit()
-            self._outcome = Outcome(_report(ended, self._tail, self._timeout))
+            self._outcome = Outcome(_report(self._ended, self._tail, self._timeout))
         except Exception as error:  # of the system; ``wait`` tells
             self._error = error
 
@@ -107,15 +122,22 @@ class Shell:
 
     async def arun(self, command: str) -> Outcome:
         """The same for an event loop: when this is cancelled, the command is ended."""
-        await anyio.to_thread.run_sync(self.permit, command, abandon_on_cancel=True)  # it may be asking a person
-        execution = self._launch(command)
-        limiter = anyio.CapacityLimiter(2)  # of its own: commands must not wait for threads that were abandoned
+        return await _end_of(await self._astart(command))
+
+    async def acall(self, command: str) -> Outcome:
+        """The same for an executor, which has to tell the model what became of the call: when this is cancelled, it
+        raises ``StoppedError`` with what the command had printed, instead of going on with the cancellation."""
+        execution = await self._astart(command)
         try:
-            return await anyio.to_thread.run_sync(execution.wait, abandon_on_cancel=True, limiter=limiter)
-        finally:
-            execution.kill()
-            with anyio.move_on_after(_FAREWELL, shield=True):  # so that nothing of it runs any more
-                await anyio.to_thread.run_sync(execution.wait, abandon_on_cancel=True, limiter=limiter)
+            return await _end_of(execution)
+        except anyio.get_cancelled_exc_class():
+            if execution.stopped is None:
+                raise
+            raise StoppedError(f"{execution.stopped}\n{_STAYS}") from None
+
+    async def _astart(self, command: str) -> Execution:
+        await anyio.to_thread.run_sync(self.permit, command, abandon_on_cancel=True)  # it may be asking a person
+        return self._launch(command)
 
     def _launch(self, command: str) -> Execution:
         tail = Tail()
@@ -125,6 +147,17 @@ class Shell:
         except OSError as error:
             raise ToolError(f"The command could not be started: {error.strerror}") from None
         return Execution(running, tail, self._timeout)
+
+
+async def _end_of(execution: Execution) -> Outcome:
+    """The outcome, as soon as there is one. When this is cancelled, the command is ended."""
+    limiter = anyio.CapacityLimiter(2)  # of its own: commands must not wait for threads that were abandoned
+    try:
+        return await anyio.to_thread.run_sync(execution.wait, abandon_on_cancel=True, limiter=limiter)
+    finally:
+        execution.kill()
+        with anyio.move_on_after(_FAREWELL, shield=True):  # so that nothing of it runs any more
+            await anyio.to_thread.run_sync(execution.wait, abandon_on_cancel=True, limiter=limiter)
 
 
 def run_command(
@@ -160,8 +193,8 @@ def _shell() -> str:
 def _report(ended: Ended, tail: Tail, timeout: float) -> str:
     """What the model gets: how it ended, the error lines of what was cut, the last lines."""
     parts = [_ending(ended, timeout)]
-    if ended.leftover:
-        parts.append("[It left a process running in the background, which was stopped.]")
+    if ended.leftover in _LEFT:
+        parts.append(_LEFT[ended.leftover])
     lines = tail.lines
     if tail.cut:
         if tail.errors:

@@ -75,7 +75,8 @@ def coding_tools(
 
     ``policy`` decides about commands: ``"allow"``, ``"ask"``, ``"deny"``, or a function that takes the command and
     returns one of these; ``ask`` is who is asked. Without both, no command runs. ``timeout`` is in seconds.
-    ``environment`` is added to what commands see. ``run_command`` is async: cancelling it ends the command.
+    ``environment`` is added to what commands see. ``run_command`` is async: cancelling it ends the
+    command, and it then raises ``StoppedError`` with what was printed.
 
     Raises ``UsageError`` if there is no such directory, or for an option that cannot be right.
     """
@@ -93,7 +94,7 @@ def coding_tools(
         tool("read_file", "read", partial(read_file, base), _READ_FILE),
         tool("edit_file", "write", partial(edit_file, base), _EDIT_FILE),
         tool("write_file", "write", partial(write_file, base), _WRITE_FILE),
-        tool("run_command", "external", shell.arun, _RUN_COMMAND),
+        tool("run_command", "external", shell.acall, _RUN_COMMAND),
         tool("search_symbol", "read", partial(search_symbol, base), _SEARCH_SYMBOL),
         tool("git_diff", "read", partial(git_diff, base), _GIT_DIFF),
         tool("extract_function", "write", partial(extract_function, base), _EXTRACT_FUNCTION),

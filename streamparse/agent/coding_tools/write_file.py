@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from streamparse.agent.coding_tools.confine import Contents, Root
+from streamparse.agent.coding_tools.confine import ABSENT, Contents, Root
 from streamparse.agent.coding_tools.outcome import Outcome, Rejected, plural, version_of
 from streamparse.agent.coding_tools.paths import Missing, shown
 from streamparse.agent.coding_tools.text import SourceText, decode
@@ -27,7 +27,7 @@ def write_file(root: Root, path: str, content: str) -> Outcome:
         return Outcome(
             f"{name} already has this content: nothing was written", before.path, before.version, before.version
         )
-    resolved, created = root.write(path, data, expected=before.stamp if before else None)
+    resolved, created = root.write(path, data, expected=before.stamp if before else ABSENT)
     written = SourceText(text, source.encoding, source.mark)
     told = "Created" if created else "Replaced"
     size = f"{plural(len(written.lines), 'line')}, {plural(len(data), 'byte')}"
