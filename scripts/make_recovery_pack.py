@@ -214,6 +214,11 @@ SUBJECTS = [
         ("14", "6"),
         ("enum", "type", "range", "array_for_string", "two_errors"),
         {("unit",): "kelvin", ("days",): 30},
+        contradicts=tuple(
+            f"{which} {joint} {value}"
+            for which, value in (("highest", 6), ("lowest", 14))
+            for joint in ("is", "will be", "of", "at")
+        ),
     ),
     Subject(
         SEARCH,
@@ -303,8 +308,8 @@ SUBJECTS = [
         WEATHER,
         "How do I get from Basel to Luzern by train?",
         {"origin": "Basel", "destination": "Luzern", "mode": "train"},
-        {"minutes": 61, "changes": 0},
-        ("61",),
+        {"minutes": 61, "changes": 2},
+        ("61", "2"),
         ("enum", "extra", "truncated_parameter", "refused"),
         {("mode",): "rail", ("destination",): "Lucern"},
         Refusal(("destination",), ("Luzern", "Lugano"), "no station has this name"),

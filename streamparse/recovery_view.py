@@ -11,8 +11,9 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from rich.table import Table
 from rich.text import Text
 
-_GOOD = {"fixed", "used", "recovered"}
-_MIDDLE = {"new_error", "drifted", "ignored", "missing"}
+from streamparse.agent.recovery.classes import GOOD, MIDDLE, End, TurnClass
+
+_KNOWN = {*TurnClass, *End}
 
 
 @contextmanager
@@ -36,22 +37,8 @@ def _coloured(cell: str) -> Text:
     text = Text(cell)
     at = 0
     for word in cell.split(" "):
-        style = "green" if word in _GOOD else "yellow" if word in _MIDDLE else "red" if word in _BAD else ""
+        style = "" if word not in _KNOWN else "green" if word in GOOD else "yellow" if word in MIDDLE else "red"
         if style:
             text.stylize(style, at, at + len(word))
         at += len(word) + 1
     return text
-
-
-_BAD = {
-    "malformed",
-    "unfinished",
-    "prose_call",
-    "invented_tool",
-    "foreign_tool",
-    "repeat_identical",
-    "repeat_same_field",
-    "contradicts",
-    "limit",
-    "cycle",
-}

@@ -24,11 +24,12 @@ from streamparse.agent.recovery import (
     case_text,
     read_pack,
     read_report,
+    run_cases,
     stock_case,
 )
 from streamparse.agent.recovery.mutation import KINDS
 from streamparse.agent.recovery.vendors import accuracy, format_of, outcome_of, read_results
-from streamparse.commands import recover
+from streamparse.commands import progress, recover
 from streamparse.recovery_view import bar, table
 from streamparse.server import Recording, Server
 from streamparse.transport.recording import Header, Piece, write
@@ -110,6 +111,97 @@ def test_a14_a_recording(tmp_path):
         assert "repeat_identical fixed used" in done.stdout
 
 
+def test_a14_recordings_of_several_runs(tmp_path):
+    """Each run has its own: a dialogue never begins in the middle of another one."""
+    once = ("--repeat", "2", "--limit", "1")
+    saved(tmp_path, [RIGHT, ANSWER, RIGHT, ANSWER])
+    done = run("--model", f"recorded:{tmp_path}", *once)
+    assert done.returncode == 2
+    assert "there are recordings of 1 run, and 2 are asked for" in done.stderr
+    runs = tmp_path / "runs"
+    for name, texts in {"1": [RIGHT, ANSWER], "2": [WRONG, RIGHT, ANSWER]}.items():
+        (runs / name).mkdir(parents=True)
+        saved(runs / name, texts)
+    done = run("--model", f"recorded:{runs}", *once)
+    assert (done.returncode, done.stderr) == (1, "")
+    assert [line.split()[3:] for line in done.stdout.splitlines() if line.startswith("stock ")] == [
+        ["fixed", "used", "recovered"],
+        ["repeat_identical", "limit"],
+    ]
+    assert f"2 recordings left over in {runs / '2'}" in done.stdout
+
+
+def test_a14_too_few_recordings_lose_no_dialogue(tmp_path):
+    for name, texts in {"1": [RIGHT, ANSWER], "2": [WRONG]}.items():
+        (tmp_path / name).mkdir()
+        saved(tmp_path / name, texts)
+    done = run("--model", f"recorded:{tmp_path}", "--repeat", "2", "--out", tmp_path / "report.json")
+    assert (done.returncode, done.stderr) == (1, "")
+    report = read_report(tmp_path / "report.json")
+    assert [each.end for each in report.dialogues] == [End.RECOVERED]
+    assert "the recordings end after 1 turn" in report.unmeasured[0].reason
+
+
+def test_a_short_header_costs_no_report(tmp_path):
+    """What is redacted is what a server or a model wrote, and no word of the report itself."""
+    header = Header(start="reasoning", finish_reason="stop")
+    texts = [f"Well.\n</think>\n\n{text}" for text in (RIGHT, f"{ANSWER} live")]
+    recordings = [Recording(f"turn_{number}", header, [Piece(0.0, text)]) for number, text in enumerate(texts)]
+    with Server(recordings, speed=float("inf")) as server:
+        url = f"{server.url}/v1/chat/completions"
+        done = run("--model", url, "--header", "X-Env: live", "--header", "X-Y: fixed", "--out", tmp_path / "r.json")
+    assert (done.returncode, done.stderr) == (0, "")
+    report = read_report(tmp_path / "r.json")
+    assert report.conditions.source == "live"
+    assert report.dialogues[0].turns[1].text == f"{ANSWER} [redacted]"
+
+
+def test_a_report_that_is_too_deep(tmp_path):
+    (tmp_path / "deep.json").write_text('{"conditions": {"sampling": ' + "[" * 100_000, encoding="utf-8")
+    done = run("--metrics", tmp_path)
+    assert done.returncode == 2
+    assert "expected a recovery report" in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+def test_a_long_limit():
+    done = run("--model", "scripted:repeats", "--limit", "50")
+    assert (done.returncode, done.stderr) == (1, "")
+    assert "classes: repeat_identical 50" in done.stdout
+
+
+def test_all_cases_are_read_before_anything_is_asked(tmp_path):
+    pack, out = tmp_path / "pack", tmp_path / "report.json"
+    pack.mkdir()
+    (pack / "1.json").write_text(case_text(STOCK), encoding="utf-8")
+    right = json.loads(case_text(STOCK)) | {"name": "right", "prepared": {"arguments": STOCK.expected}}
+    (pack / "2.json").write_text(json.dumps(right), encoding="utf-8")
+    with Server([]) as server:
+        done = run("--model", f"{server.url}/v1/chat/completions", "--pack", pack, "--out", out)
+        assert server.requests == []
+    assert done.returncode == 2
+    assert "is right in the prepared call" in done.stderr
+    assert not out.exists()
+
+
+def test_the_report_is_written_after_each_dialogue(tmp_path, monkeypatch):
+    out = tmp_path / "report.json"
+    found = []
+
+    def noted(cases: Any, make: Any, at: Any, *, progress: Any) -> Any:
+        def told(done: Any) -> None:
+            progress(done)
+            found.append(len(read_report(out).dialogues))
+
+        found.append(len(read_report(out).dialogues))
+        return led(cases, make, at, progress=told)
+
+    led = run_cases
+    monkeypatch.setattr(recover, "run_cases", noted)
+    recover.recover(recover.Options(model="scripted:recovers", repeat=2, out=str(out)), StringIO())
+    assert found == [0, 1, 2]
+
+
 @pytest.mark.parametrize("path", ["/v1/chat/completions", "/v1/messages", "/v1/completions"])
 def test_a14_a_live_endpoint(tmp_path, path):
     said = [RIGHT, ANSWER]
@@ -163,6 +255,11 @@ def test_a_transport_that_fails_is_not_measured(tmp_path):
         (("--model", "scripted:recovers", "--limit", "0"), "expected a number from 1"),
         (("--model", "scripted:recovers", "--sampling", "[1]"), "expected a JSON object"),
         (("--model", "http://127.0.0.1:9/v1", "--key-env", "NO_SUCH_KEY"), "expected a key"),
+        (("--model", "scripted:recovers", "--sampling", '{"model": "x"}'), "'model' is no field of the sampling"),
+        (("--model", "scripted:recovers", "--sampling", '{"wire": "x"}'), "'wire' is no field of the sampling"),
+        (("--model", "scripted:recovers", "--sampling", '{"top_p": NaN}'), "finite numbers"),
+        (("--model", "scripted:recovers", "--out", "same.json", "--html", "./same.json"), "give two files"),
+        (("--verifier", os.devnull), "expected results, found none"),
         (("--metrics", "docs"), "expected a directory with reports"),
         (("--verifier", "pyproject.toml"), "pyproject.toml, line 1: expected a result"),
     ],
@@ -187,15 +284,71 @@ def test_a12_metrics_over_a_directory(tmp_path):
         run("--model", f"scripted:{habit}", "--out", tmp_path / f"{habit}.json")
     done = run("--metrics", tmp_path)
     assert (done.returncode, done.stderr) == (0, "")
-    assert done.stdout.startswith("2 reports\nrecovered: 1 of 2 dialogues: 50 % (95 % interval 9 to 91 %)\n")
-    assert "repeats the error: 3 of 4 turns in which a call was due, cut ones included: 75 %" in done.stdout
+    first, good, bad = done.stdout.split("\n\n")
+    assert first == "2 reports"
+    assert good.startswith("model scripted:recovers (scripted, wire chat), limit as each case says, sampling as the")
+    assert "recovered: 1 of 1 dialogues: 100 % (95 % interval 21 to 100 %)\n" in good
+    assert "repeats the error: 3 of 3 turns in which a call was due, cut ones included: 100 %" in bad
+    for name, options in {"again": ("--limit", "2"), "hot": ("--sampling", '{"temperature": 1}')}.items():
+        run("--model", "scripted:repeats", *options, "--out", tmp_path / f"{name}.json")
+    (tmp_path / "copy.json").write_bytes((tmp_path / "recovers.json").read_bytes())
+    done = run("--metrics", tmp_path)
+    parts = done.stdout.split("\n\n")
+    assert parts[0] == "5 reports, 1 of them the same as another one"
+    assert sorted(part.split(", library")[0].split("), ", 1)[1] for part in parts[1:]) == [
+        "limit 2, sampling as the server has it",
+        "limit as each case says, sampling as the server has it",
+        "limit as each case says, sampling as the server has it",
+        'limit as each case says, sampling {"temperature": 1}',
+    ]
+    assert all("of 1 dialogues" in part for part in parts[1:])
+
+
+class Terminal(StringIO):
+    def isatty(self) -> bool:
+        return True
+
+
+def without_rich(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "streamparse.recovery_view", None)
+
+
+def test_progress_without_a_terminal_and_for_one_step(monkeypatch):
+    for total, err in ((3, StringIO()), (1, Terminal())):
+        monkeypatch.setattr(sys, "stderr", err)
+        with progress.progress(total) as told:
+            told(None)
+        assert err.getvalue() == ""
+
+
+def test_progress_on_a_terminal_with_and_without_rich(monkeypatch):
+    monkeypatch.setattr(sys, "stderr", err := Terminal())
+    with progress.progress(2) as told:
+        told(None)
+        told(None)
+    assert "2/2" in err.getvalue()
+    without_rich(monkeypatch)
+    monkeypatch.setattr(sys, "stderr", err := Terminal())
+    with progress.progress(2) as told:
+        told(None)
+        told(None)
+    assert err.getvalue() == "\r1 of 2\r2 of 2\n"
+
+
+def test_a_table_with_and_without_rich(monkeypatch):
+    rows = [["stock", "fixed used"], ["a longer name", ""]]
+    plain = "case           turns\nstock          fixed used\na longer name\n"
+    progress.show_table(out := StringIO(), ["case", "turns"], rows)
+    assert out.getvalue() == plain
+    progress.show_table(out := Terminal(), ["case", "turns"], rows)
+    assert "fixed used" in re.sub(r"\x1b\[[0-9;]*m", "", out.getvalue())
+    assert out.getvalue() != plain
+    without_rich(monkeypatch)
+    progress.show_table(out := Terminal(), ["case", "turns"], rows)
+    assert out.getvalue() == plain
 
 
 def test_the_progress_bar_and_the_table_on_a_terminal():
-    class Terminal(StringIO):
-        def isatty(self) -> bool:
-            return True
-
     out = Terminal()
     with bar(out, 3) as step:
         for _ in range(3):
@@ -206,13 +359,38 @@ def test_the_progress_bar_and_the_table_on_a_terminal():
     assert "[red]x[/red]" in re.sub(r"\x1b\[[0-9;]*m", "", shown.getvalue())
 
 
+HABITS = {
+    "recovers": "fixed used recovered",
+    "second_try": "repeat_identical fixed used recovered",
+    "repeats": "repeat_identical repeat_identical repeat_identical limit",
+    "other_envelope": "repeat_identical repeat_identical repeat_identical limit",
+    "prose": "prose_call prose_call prose_call limit",
+    "same_field": "repeat_same_field repeat_same_field missing limit",
+    "new_error": "new_error repeat_identical repeat_identical limit",
+    "drifts": "drifted repeat_identical repeat_identical limit",
+    "invents": "invented_tool invented_tool invented_tool limit",
+    "other_tool": "foreign_tool foreign_tool foreign_tool limit",
+    "malformed": "malformed malformed malformed limit",
+    "cut": "unfinished unfinished unfinished limit",
+    "reasons": "unfinished unfinished unfinished limit",
+    "gives_up": "missing missing missing limit",
+    "ignores": "fixed ignored ignored ignored limit",
+    "contradicts": "fixed contradicts contradicts contradicts limit",
+    "silent": "fixed missing missing missing limit",
+    "cycles": "repeat_same_field repeat_same_field repeat_identical cycle",
+}
+"""What each scripted model is there for, by the classes of its turns, and the end."""
+
+
 def test_every_habit_is_tried_by_the_command(tmp_path):
     """In one process, for speed: each scripted model leads to an end."""
-    for name in SCRIPTS:
+    assert set(HABITS) == set(SCRIPTS)
+    for name, classes in HABITS.items():
         for wire in ("chat", "messages", "text", "completions"):
             out = StringIO()
             recover.recover(recover.Options(model=f"scripted:{name}", wire=wire), out)
-            assert "stock" in out.getvalue()
+            [line] = [line for line in out.getvalue().splitlines() if line.startswith("stock")]
+            assert line.split()[3:] == classes.split(), f"{name} on {wire}"
 
 
 # The page of the documentation

@@ -48,7 +48,7 @@ def report() -> Report:
         arguments = json.dumps({"location": "x", "unit": EVIL})
         check.read(chunks(Turn(EVIL, EVIL, [("get_weather", arguments)], False)))
     long = RecoveryCheck(STOCK, run=3)
-    long.read(chunks(Turn("", "w" * 5000, [("w" * 300, "{}")], False)))
+    long.read(chunks(Turn("", "w" * 5000, [("w" * 300, "{}")] * 18, False)))
     return report_of(CONDITIONS, [*made.dialogues, check.report(), long.report()])
 
 
@@ -90,6 +90,7 @@ def test_conditions_come_first_and_everything_is_there():
     assert "a model" in text[: text.index("Cases")]
     assert "prepared, not observed" in text[: text.index("Cases")]
     assert STATEMENT in text
+    assert "The turns of one dialogue depend on each other" in text
     for dialogue in REPORT.dialogues:
         assert dialogue.case in text
         assert dialogue.digest in text
@@ -101,6 +102,10 @@ def test_conditions_come_first_and_everything_is_there():
         assert f"{rate.count} of {rate.n}" in text
         assert rate.of in text
     assert text.count("n = ") == sum(rate.n > 0 for rate in REPORT.metrics.rates)
+
+
+def test_calls_that_are_not_shown_are_counted():
+    assert "+2 more" in Tags(PAGE).text
 
 
 def test_every_percentage_has_its_n():

@@ -7,18 +7,19 @@ were, and whoever changes them, in the file or in memory, gets ``SchemaChanged``
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from os import PathLike
 from pathlib import Path as FilePath
-from typing import Any, Final, Literal
+from typing import Any, Final
 
 import msgspec
 
+from streamparse.agent.recovery.example import subschema
 from streamparse.errors import StreamparseError, UsageError
-from streamparse.events import Path, json_text
+from streamparse.events import Path, ToolCall, json_text
 from streamparse.tools.canonical import same
 from streamparse.tools.definition import as_tools, digest
-from streamparse.tools.validation import Extra
+from streamparse.tools.validation import Extra, Judge
 from streamparse.tools.wording import place
 
 
@@ -44,12 +45,10 @@ class Prepared(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown_f
 
 
 class Fix(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=True):
-    """A field that is wrong in the prepared call. It is fixed when it has its value in ``expected`` or one of ``also``
-    (a field that is not in ``expected`` has to go); with ``accept`` ``"valid"`` by every value that the tool takes."""
+    """A field that is wrong in the prepared call. It is fixed when it has its value in ``expected``; what is
+    not there has to go."""
 
     path: Path
-    accept: Literal["expected", "valid"] = "expected"
-    also: tuple[Any, ...] = ()
 
 
 class Refusal(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=True):
@@ -132,17 +131,37 @@ def value_at(value: Any, path: Path) -> Any:
 
 def is_fixed(case: RecoveryCase, fix: Fix, arguments: Any) -> bool:
     """Whether arguments that fit the schema have this field right."""
-    if fix.accept == "valid":
-        return True
     found, wanted = value_at(arguments, fix.path), value_at(case.expected, fix.path)
-    if wanted is NOTHING or found is NOTHING:
-        return found is wanted
-    return any(same(found, each) for each in (wanted, *fix.also))
+    return found is wanted if NOTHING in (found, wanted) else same(found, wanted)
 
 
 def drifted(case: RecoveryCase, arguments: Any) -> tuple[Path, ...]:
-    """The pins that do not have their value."""
-    return tuple(pin for pin in case.pins if not same(value_at(arguments, pin), value_at(case.expected, pin)))
+    """The pins that do not have their value, and the fields that nobody asked for: those that ``expected`` does not
+    have, at any depth, and that have another value than their default."""
+    lost = [pin for pin in case.pins if not same(value_at(arguments, pin), value_at(case.expected, pin))]
+    known = (*lost, *(fix.path for fix in case.fixes))
+    schema = as_tools(case.tools)[case.tool].parameters
+    for path in _added(arguments, case.expected, ()):
+        value, default = value_at(arguments, path), subschema(schema, path).get("default", NOTHING)
+        if not any(related(path, each) for each in known) and (default is NOTHING or not same(value, default)):
+            lost.append(path)
+    return tuple(lost)
+
+
+def _added(value: Any, right: Any, path: Path) -> Iterator[Path]:
+    """The places that only the first value has; what has another kind there is no addition."""
+    if isinstance(value, dict) and isinstance(right, dict):
+        for key, each in value.items():
+            if key in right:
+                yield from _added(each, right[key], (*path, key))
+            else:
+                yield (*path, key)
+    elif isinstance(value, list) and isinstance(right, list):
+        for at, each in enumerate(value):
+            if at < len(right):
+                yield from _added(each, right[at], (*path, at))
+            else:
+                yield (*path, at)
 
 
 def related(one: Path, other: Path) -> bool:
@@ -162,12 +181,27 @@ def _contradictions(case: RecoveryCase) -> list[str]:
         wrong.append(f"its limit is {case.limit}, and must be 1 or more")
     if not case.fixes:
         wrong.append("fixes is empty: nothing would have to be corrected")
+    if not all((*case.pins, *(fix.path for fix in case.fixes))):
+        wrong.append("a pin or a fix has an empty path: it has to name a field")
     for pin in case.pins:
         if value_at(case.expected, pin) is NOTHING:
             wrong.append(f"the pin {place(pin)} is not in expected")
         if any(related(pin, fix.path) for fix in case.fixes):
             wrong.append(f"{place(pin)} is both a pin and a fix")
-    return wrong
+    return wrong or _unfair(case)
+
+
+def _unfair(case: RecoveryCase) -> list[str]:
+    """What would blame a model for what the case got wrong."""
+    verdict = Judge(case.tools, extra=case.extra).check(ToolCall("", case.tool, case.expected))
+    wrong = [f"its own tool rejects expected: {issue}" for issue in verdict.issues]
+    given = case.prepared.arguments
+    if given is None:  # its text is cut, or broken: nothing can be compared
+        return wrong
+    lost = [pin for pin in case.pins if not same(value_at(given, pin), value_at(case.expected, pin))]
+    idle = [fix.path for fix in case.fixes if is_fixed(case, fix, given)]
+    wrong += [f"the pin {place(pin)} is not right in the prepared call" for pin in lost]
+    return wrong + [f"{place(path)} is a fix, and is right in the prepared call" for path in idle]
 
 
 # Files

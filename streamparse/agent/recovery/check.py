@@ -16,14 +16,15 @@ from typing import Any, Final, Literal
 
 from streamparse.agent.ledger import Ledger
 from streamparse.agent.models import Content
+from streamparse.agent.prose import Spelled
 from streamparse.agent.recovery.case import RecoveryCase
 from streamparse.agent.recovery.classes import PROPOSALS, REPEATS, End, TurnClass
-from streamparse.agent.recovery.judging import Assessment, Attempt, Referee, reminder, reply
+from streamparse.agent.recovery.judging import Assessment, Attempt, Referee, counting, in_reasoning, reminder, reply
 from streamparse.agent.recovery.prepared import prepared_events
-from streamparse.agent.recovery.prose import Spelled, names_wrong_value, spelled_call
+from streamparse.agent.recovery.prose import names_wrong_value, spelled_calls
 from streamparse.agent.recovery.report import Dialogue, TurnReport
-from streamparse.agent.recovery.telling import dialogue_of, misread_of, prepared_report, turn_report
-from streamparse.agent.recovery.using import Predicate, default_predicate
+from streamparse.agent.recovery.telling import dialogue_of, is_cut, misread_of, prepared_report, turn_report
+from streamparse.agent.recovery.using import Predicate, default_predicate, without_last_word
 from streamparse.agent.request import anthropic_request, chat_request, prompt_request
 from streamparse.agent.states import CallState
 from streamparse.agent.turns import Proposal, ToolResult, Turn
@@ -201,6 +202,8 @@ class RecoveryCheck:
 
     def _explain(self, call: PartialToolCall, error: ErrorDetail, _: str | None) -> str:
         """The result of a call that could not be read (the ledger asks when it takes it)."""
+        if self._fixed:
+            return _DONE
         verdict = self._referee.judge.check(ToolCallFailed(0, call, error))
         attempt = self._attempt(failed=bool(self._seen))
         return observation(
@@ -211,17 +214,18 @@ class RecoveryCheck:
 
     def _take_proposal(self, turn: Turn, events: list[Event], raw: str) -> TurnReport:
         assessed = [self._referee.assess(call, self._rejected) for call in turn.calls]
-        spelled = None if turn.calls else spelled_call(self.case, turn.text, events)
+        spelled = self._spelled(turn, events)
         found = self._class_of(turn, events, assessed, spelled)
-        repeats = found in REPEATS or self._is_repeated(turn, spelled)
+        repeats = self._is_repeated(turn, assessed, spelled)
         self._fixed = found is TurnClass.FIXED
         if not self._fixed:
-            self._went_wrong(turn.calls, spelled)
+            self._went_wrong(assessed, spelled)
         observations = [self._answer_call(each, found) for each in assessed]
         feedback = ""
         if not self._fixed:
-            self._remember(assessed)
-            feedback = self._remind(found) if not turn.calls and self.end is None else ""
+            if not turn.calls and self.end is None:
+                feedback = self._remind(found, self._times(spelled, repeats))
+            self._remember(assessed, spelled)
         return turn_report(
             self.case,
             number=len(self.turns) + 1,
@@ -237,13 +241,18 @@ class RecoveryCheck:
             labelled=self._asked not in _RAW,
         )
 
+    def _spelled(self, turn: Turn, events: list[Event]) -> Spelled | None:
+        """The call to which the text comes, of several the last; where there is a real one, the text is no matter."""
+        if not all(map(in_reasoning, turn.calls)):
+            return None
+        found = spelled_calls(self.case, turn.text, events)
+        return found[-1] if found else None
+
     def _class_of(
         self, turn: Turn, events: list[Event], assessed: Sequence[Assessment], spelled: Spelled | None
     ) -> TurnClass:
-        """Of several reasons the first in ``PROPOSALS``. A call in the reasoning counts where it is the only one."""
-        classes = [each.turn_class for each in assessed]
-        if any(each is not TurnClass.PROSE_CALL for each in classes):
-            classes = [each for each in classes if each is not TurnClass.PROSE_CALL]
+        """Of several reasons the first in ``PROPOSALS``."""
+        classes = [each.turn_class for each in counting(assessed)]
         errors = [event.error.code for event in events if isinstance(event, Failed)]
         unread = [_UNREAD.get(code, TurnClass.UNFINISHED) for code in errors if code is not ErrorCode.MISSING_CALL]
         if any(call.error is None for call in turn.calls):  # what is sealed stays sealed, however the answer ended (E2)
@@ -273,12 +282,14 @@ class RecoveryCheck:
             self._due = assessed.verdict
         return text
 
-    def _went_wrong(self, calls: Sequence[Proposal], spelled: Spelled | None) -> None:
-        """One more turn was wrong. Does the dialogue end with it (A10)?"""
+    def _went_wrong(self, assessed: Sequence[Assessment], spelled: Spelled | None) -> None:
+        """One more turn was wrong. Does the dialogue end with it (A10)? A call that was cut was not rejected, nor was a
+        call in prose but for what it says."""
         self._wrong += 1
-        key = tuple(fingerprint(call.call) for call in calls if isinstance(call.call, ToolCall))
-        if spelled is not None and spelled.arguments is not None:
-            key = (fingerprint(ToolCall("", spelled.name, spelled.arguments)),)
+        unjudged = (TurnClass.UNFINISHED, TurnClass.PROSE_CALL)
+        key = tuple(fingerprint(each.call.call) for each in assessed if each.turn_class not in unjudged)
+        if spelled is not None and spelled.arguments is not None and self._was_rejected(spelled):
+            key = (_print_of(spelled),)
         if key and (not self._keys or key != self._keys[-1]):
             if key in self._keys:
                 self.end = End.CYCLE
@@ -286,34 +297,51 @@ class RecoveryCheck:
         if self.end is None and self._wrong >= self.limit:
             self.end = End.LIMIT
 
-    def _remember(self, assessed: Iterable[Assessment]) -> None:
+    def _times(self, spelled: Spelled | None, repeats: bool) -> int:
+        """How often the call that a text spells out came before."""
+        if spelled is None or spelled.arguments is None:
+            return int(repeats)
+        return self._seen.count(_print_of(spelled))
+
+    def _remember(self, assessed: Iterable[Assessment], spelled: Spelled | None) -> None:
         """What was rejected for what it says. A right call in a wrong envelope, or beside a wrong one, was not."""
+        if spelled is not None and spelled.arguments is not None:
+            self._seen.append(_print_of(spelled))
         for each in assessed:
             call = each.call.call
             self._seen.append(fingerprint(call))
             if isinstance(call, ToolCall) and each.turn_class in _WRONG_ARGUMENTS:
                 self._rejected.append(call.arguments)
 
-    def _is_repeated(self, turn: Turn, spelled: Spelled | None) -> bool:
-        """Whether it asks for what was rejected before: in the reasoning, in the text, or cut at the same place."""
-        if spelled is not None:
-            if spelled.arguments is not None:
-                return spelled.name == self.case.tool and self._was_rejected(spelled.arguments)
-            return bool(self._rejected) and names_wrong_value(self.case, turn.text, self._rejected[-1])
-        unread = [call for call in turn.calls if call.error is not None and call.call.name == self.case.tool]
-        return any(
-            fingerprint(call.call) in self._seen or (_is_in_reasoning(call) and self._was_rejected(call.call.arguments))
-            for call in unread
-        )
+    def _is_repeated(self, turn: Turn, assessed: Sequence[Assessment], spelled: Spelled | None) -> bool:
+        """Whether it asks for what was rejected before, in whatever envelope: as a call, in the reasoning, in the text,
+        or cut."""
+        if spelled is None:
+            return any(map(self._repeats, counting(assessed)))
+        if spelled.arguments is not None:
+            return spelled.name == self.case.tool and self._referee.repeats(spelled.arguments, self._rejected)
+        return bool(self._rejected) and names_wrong_value(self.case, turn.text, self._rejected[-1])
 
-    def _was_rejected(self, arguments: dict[str, Any]) -> bool:
-        return any(same(arguments, each) for each in self._rejected)
+    def _repeats(self, each: Assessment) -> bool:
+        call = each.call.call
+        if each.call.error is None or call.name != self.case.tool:
+            return each.turn_class in REPEATS
+        if in_reasoning(each.call):
+            return self._referee.repeats(call.arguments, self._rejected)
+        return fingerprint(call) in self._seen or self._referee.repeats_so_far(call.arguments)
+
+    def _was_rejected(self, spelled: Spelled) -> bool:
+        return spelled.name == self.case.tool and any(same(spelled.arguments, each) for each in self._rejected)
 
     # A turn in which the answer is due
 
     def _take_answer(self, turn: Turn, events: list[Event], raw: str) -> TurnReport:
-        missing = bool(turn.calls) or not turn.text.strip()
-        found = TurnClass.MISSING if missing else self._judged(turn.text)
+        cut = is_cut(turn)
+        text = without_last_word(turn.text) if cut else turn.text
+        missing = not all(map(in_reasoning, turn.calls)) or not text.strip()
+        found = TurnClass.MISSING if missing else self._judged(text)
+        if cut and found is not TurnClass.USED:  # what it would have said nobody knows
+            found = TurnClass.MISSING
         if found is TurnClass.USED:
             self.end = End.RECOVERED
         else:
@@ -335,7 +363,7 @@ class RecoveryCheck:
             number=len(self.turns) + 1,
             due="answer",
             turn_class=found,
-            level=None if found is TurnClass.USED else Level.RECOVERY,
+            level=None if found is TurnClass.USED else Level.PARSE if cut else Level.RECOVERY,
             repeats=False,
             turn=turn,
             assessed=assessed,
@@ -358,8 +386,8 @@ class RecoveryCheck:
         counted as wrong yet."""
         return Attempt(self._wrong + 1 + failed, self.limit + 1)
 
-    def _remind(self, found: TurnClass) -> str:
-        text = reminder(_LEADS[found], self._due, self._attempt(failed=False))
+    def _remind(self, found: TurnClass, repeats: int) -> str:
+        text = reminder(_LEADS[found], self._due, self._attempt(failed=False), repeats)
         self.ledger.add_user(text)
         return text
 
@@ -374,8 +402,8 @@ class RecoveryCheck:
         self.case.check_frozen(tools)
 
 
-def _is_in_reasoning(call: Proposal) -> bool:
-    return call.error is not None and call.error.code is ErrorCode.CALL_IN_REASONING
+def _print_of(spelled: Spelled) -> str:
+    return fingerprint(ToolCall("", spelled.name, spelled.arguments or {}))
 
 
 def _level(found: TurnClass, assessed: Sequence[Assessment]) -> Level | None:

@@ -34,8 +34,8 @@ async def run_case(
 ) -> Dialogue:
     """Lead one dialogue to its end. ``name`` is the model's in the request, ``sampling`` further fields of it.
 
-    Raises ``TransportError`` when no answer came at all, and what the model raises; one that breaks off later is a
-    turn. Cancelling closes the connection.
+    Raises ``TransportError`` when no answer came, or its connection broke: that says nothing of the model, and there is
+    no dialogue to report. And what the model raises. Cancelling closes the connection.
     """
     check = RecoveryCheck(case, limit=limit, run=run, predicate=predicate)
     while not check.is_over:
@@ -44,6 +44,8 @@ async def run_case(
         async with model.stream(request, tools=case.tools, id_factory=check.ledger.make_id) as answer:
             async for some in answer:
                 events += some
+        if answer.error is not None:
+            raise answer.error
         check.take(events)
     return check.report()
 

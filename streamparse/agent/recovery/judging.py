@@ -11,17 +11,18 @@ from typing import Any, Final
 
 import msgspec
 
-from streamparse.agent.recovery.case import Fix, RecoveryCase, drifted, is_fixed, related, value_at
-from streamparse.agent.recovery.classes import TurnClass
+from streamparse.agent.recovery.case import NOTHING, Fix, RecoveryCase, drifted, is_fixed, related, value_at
+from streamparse.agent.recovery.classes import REPEATS, TurnClass
 from streamparse.agent.turns import Proposal
 from streamparse.events import ErrorCode, Level, Path, ToolCall, ToolCallFailed, ToolCallFinished
 from streamparse.tools.canonical import same
-from streamparse.tools.issues import ArgumentRejected, IssueCode, Verdict
+from streamparse.tools.issues import ArgumentRejectedError, IssueCode, Verdict
 from streamparse.tools.observation import SIZE, observation
 from streamparse.tools.validation import Judge
 from streamparse.tools.wording import clip, quoted, shown
 
 _CUT: Final = (IssueCode.TRUNCATED, IssueCode.INTERRUPTED)
+_ASKED: Final = "what the user asked for"
 _NOT_ASKED: Final = "it fits the tool, and is not what the user asked for"
 
 
@@ -78,8 +79,21 @@ class Referee:
             return Assessment(call, TurnClass.FOREIGN_TOOL, verdict, valid=verdict.valid, corrected=False)
         return self._own(call, call.call, verdict, rejected)
 
+    def repeats(self, arguments: dict[str, Any], rejected: Sequence[dict[str, Any]]) -> bool:
+        """Whether a call with these arguments would be a repetition, wherever they stand (A2)."""
+        call = Proposal("", ToolCall("", self.case.tool, arguments))
+        return self.assess(call, rejected).turn_class in REPEATS
+
+    def repeats_so_far(self, arguments: dict[str, Any]) -> bool:
+        """The same of a call that was cut: whether a text is wrong again, whatever would have followed."""
+        for fix in self.case.fixes:
+            found, right = value_at(arguments, fix.path), value_at(self.case.expected, fix.path)
+            if isinstance(found, str) and isinstance(right, str) and not right.startswith(found):
+                return True
+        return False
+
     def _unread(self, call: Proposal, verdict: Verdict) -> TurnClass:
-        if call.error is not None and call.error.code is ErrorCode.CALL_IN_REASONING:
+        if in_reasoning(call):
             return TurnClass.PROSE_CALL
         return TurnClass.UNFINISHED if verdict.issues[0].code in _CUT else TurnClass.MALFORMED
 
@@ -99,29 +113,41 @@ class Referee:
         elif lost:
             found = TurnClass.DRIFTED
         else:
-            found = TurnClass.FIXED if verdict.executable else TurnClass.MALFORMED
+            found = TurnClass.FIXED  # whether it may run is another question (A1): its doubts are in the report
         valid = verdict.valid or verdict.level is Level.TOOL
-        if verdict.executable and found is not TurnClass.FIXED:
+        if verdict.valid and found is not TurnClass.FIXED:
             verdict = self._objection(call, wrong, lost)
         return Assessment(proposal, found, verdict, valid, corrected=found is TurnClass.FIXED, drifted=lost)
 
     def _objection(self, call: ToolCall, wrong: Sequence[Fix], lost: Sequence[Path]) -> Verdict:
         """What is wrong with a call that fits: the first field that is not what the user asked for, or not any more."""
         if wrong:
-            return self._refused(call, wrong[0].path, (), _NOT_ASKED)
+            return self._refused(call, wrong[0].path, (_ASKED,), _NOT_ASKED)
         if lost:
-            right = shown(value_at(self.case.expected, lost[0]))
-            return self._refused(call, lost[0], (right,), "it was right before, and was changed")
-        return self._refused(call, self.case.fixes[0].path, (), "this very call was rejected before")
+            right = value_at(self.case.expected, lost[0])
+            if right is NOTHING:
+                return self._refused(call, lost[0], ("to leave it out",), "nobody asked for it")
+            return self._refused(call, lost[0], (shown(right),), "it was right before, and was changed")
+        return self._refused(call, self.case.fixes[0].path, (_ASKED,), "this very call was rejected before")
 
     def _refused(self, call: ToolCall, path: Path, allowed: Sequence[str], hint: str) -> Verdict:
-        verdict = self.judge.refused(call, ArgumentRejected(path, tuple(allowed), hint))
+        verdict = self.judge.refused(call, ArgumentRejectedError(path, tuple(allowed), hint))
         unsure = {
             path[0],
             *(fix.path[0] for fix in self.case.fixes),
             *(pin[0] for pin in drifted(self.case, call.arguments)),
         }
         return msgspec.structs.replace(verdict, keep=tuple(key for key in verdict.keep if key not in unsure))
+
+
+def in_reasoning(call: Proposal) -> bool:
+    """Whether the call stands in the reasoning, where it is provisional (N13)."""
+    return call.error is not None and call.error.code is ErrorCode.CALL_IN_REASONING
+
+
+def counting(assessed: Sequence[Assessment]) -> Sequence[Assessment]:
+    """The calls that count: those in the reasoning only where there is no other (N13)."""
+    return [each for each in assessed if not in_reasoning(each.call)] or assessed
 
 
 def _blamed(fix: Fix, verdict: Verdict) -> bool:
@@ -149,9 +175,9 @@ def reply(assessed: Assessment, due: Verdict, attempt: Attempt, repeats: int) ->
     return observation(assessed.verdict, attempt=attempt.number, limit=attempt.of, repeats=repeats)
 
 
-def reminder(lead: str, due: Verdict, attempt: Attempt) -> str:
+def reminder(lead: str, due: Verdict, attempt: Attempt, repeats: int = 0) -> str:
     """What is said to a model that sent no call: a sentence, and the error once more. At most 600 characters."""
-    return clip(f"{lead}\n{observation(due, attempt=attempt.number, limit=attempt.of)}", SIZE)
+    return clip(f"{lead}\n{observation(due, attempt=attempt.number, limit=attempt.of, repeats=repeats)}", SIZE)
 
 
 def _name(verdict: Verdict) -> str:

@@ -10,7 +10,7 @@ from typing import Final
 from streamparse.agent.recovery.classes import End, TurnClass
 from streamparse.agent.recovery.rates import Metrics, Rate, rate
 from streamparse.agent.recovery.report import Dialogue, Report, TurnReport
-from streamparse.decoding.roster import PROMISES
+from streamparse.decoding.roster import PROMISES, judged
 
 _DIALOGUES: Final = "dialogues"
 _DUE: Final = "turns in which a call was due, cut ones included"
@@ -44,7 +44,8 @@ def measure_reports(reports: Iterable[Report]) -> Metrics:
 
 def _rates(dialogues: Sequence[Dialogue], turns: Sequence[TurnReport], fixed_at: Sequence[int]) -> list[Rate]:
     due = [turn for turn in turns if turn.due == "call"]
-    promised = [turn for turn in due if turn.finish_reason in PROMISES]
+    answers = [turn for turn in turns if turn.due == "answer"]
+    promised = [turn for turn in due if judged(turn.finish_reason) in PROMISES]
     first_answers = [answer for dialogue in dialogues if (answer := _first_answer(dialogue)) is not None]
     used = sum(turn.turn_class is TurnClass.USED for turn in first_answers)
 
@@ -62,6 +63,8 @@ def _rates(dialogues: Sequence[Dialogue], turns: Sequence[TurnReport], fixed_at:
         share("repeats the error", lambda turn: turn.repeats),
         share("foreign or invented tool", lambda turn: turn.turn_class in _FOREIGN),
         share("unfinished", lambda turn: turn.turn_class is TurnClass.UNFINISHED),
+        share("cut", lambda turn: turn.cut),
+        share("cut", lambda turn: turn.cut, answers, "turns in which an answer was due"),
         share("mislabelled", lambda turn: turn.mislabelled),
         share("valid by the schema", lambda turn: turn.valid is True),
         share("valid by the schema", lambda turn: turn.valid is True, promised, "turns whose finish reason says calls"),

@@ -142,7 +142,7 @@ class _Maker:
 
     def _missing(self) -> dict[str, Any] | None:
         for path, _, _ in self._places():
-            made = self._case(_without(self.right, path), [path])
+            made = self._case(without(self.right, path), [path])
             if made is not None:
                 return made
         return None
@@ -174,7 +174,7 @@ class _Maker:
             return None
         (first, arguments), (second, other) = found[:2]
         value = value_at(other, second)
-        both = _without(arguments, second) if value is NOTHING else replaced(arguments, second, value)
+        both = without(arguments, second) if value is NOTHING else replaced(arguments, second, value)
         return self._case(both, [first, second])
 
     def _refused(self) -> dict[str, Any] | None:
@@ -187,19 +187,23 @@ class _Maker:
     # Calls that are not whole
 
     def _truncated_parameter(self) -> dict[str, Any] | None:
-        last, value = list(self.right.items())[-1]
+        last, value = next(reversed(self.right.items()), ("", None))
         if not isinstance(value, str) or len(value) < 2:
             return None
         whole = self._native()
-        end = whole.rindex(value) + len(value) // 2
+        end = whole.rindex(f">{value}</parameter>") + 1 + len(value) // 2
         return self._made(Prepared(native=whole[:end], finish_reason="length"), [(last,)])
 
     def _truncated_envelope(self) -> dict[str, Any] | None:
+        if not self.right:
+            return None
         whole, last = self._native(), list(self.right)[-1]
         without_its_end = whole.rsplit("\n", 2)[0]  # the lines that close the call and the envelope
         return self._made(Prepared(native=f"{without_its_end}\n", finish_reason="length"), [(last,)])
 
     def _unclosed_json(self) -> dict[str, Any] | None:
+        if not self.right:
+            return None
         last = list(self.right)[-1]
         text = json_text(self.right)
         return self._made(Prepared(arguments_text=text[:-2], finish_reason="tool_calls"), [(last,)])
@@ -269,7 +273,8 @@ def replaced(arguments: dict[str, Any], path: Path, value: Any) -> dict[str, Any
     return copied
 
 
-def _without(arguments: dict[str, Any], path: Path) -> dict[str, Any]:
+def without(arguments: dict[str, Any], path: Path) -> dict[str, Any]:
+    """The arguments without this place."""
     copied = deepcopy(arguments)
     del value_at(copied, path[:-1])[path[-1]]
     return copied

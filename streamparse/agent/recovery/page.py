@@ -10,14 +10,11 @@ from collections.abc import Iterable, Iterator, Sequence
 from html import escape
 from typing import Final
 
-from streamparse.agent.recovery.classes import End, TurnClass
-from streamparse.agent.recovery.rates import Metrics, Rate
+from streamparse.agent.recovery.classes import GOOD, MIDDLE
+from streamparse.agent.recovery.rates import INDEPENDENT, Metrics, Rate, percent
 from streamparse.agent.recovery.report import CallReport, Dialogue, Misread, Report, TurnReport
 from streamparse.events import join_words, json_text
 from streamparse.tools.wording import plain
-
-_GOOD: Final = (TurnClass.FIXED, TurnClass.USED, End.RECOVERED)
-_MIDDLE: Final = (TurnClass.NEW_ERROR, TurnClass.DRIFTED, TurnClass.IGNORED, TurnClass.MISSING)
 
 
 def page(report: Report) -> str:
@@ -58,7 +55,7 @@ def _table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
 
 
 def _chip(word: str) -> str:
-    kind = "good" if word in _GOOD else "middle" if word in _MIDDLE else "bad"
+    kind = "good" if word in GOOD else "middle" if word in MIDDLE else "bad"
     return f'<span class="chip {kind}">{_text(word)}</span>'
 
 
@@ -121,7 +118,7 @@ def _metrics(metrics: Metrics) -> str:
         ("Levels", _counts(metrics.levels)),
         ("Ends", _counts(metrics.ends)),
     ]
-    return table + _pairs(counts)
+    return f"{table}<p>{INDEPENDENT}</p>{_pairs(counts)}"
 
 
 def _counts(counts: dict[str, int]) -> str:
@@ -131,9 +128,12 @@ def _counts(counts: dict[str, int]) -> str:
 def _interval(each: Rate) -> str:
     if not each.n:
         return "nothing was observed"
-    share, low, high = 100 * each.count / each.n, 100 * each.low, 100 * each.high
-    marks = f'<i style="left:{low:.1f}%;width:{high - low:.1f}%"></i><b style="left:{share:.1f}%"></b>'
-    return f'{share:.0f} % (n = {each.n}; {low:.0f} to {high:.0f} %)<span class="bar">{marks}</span>'
+    share, low, high = each.count / each.n, each.low, each.high
+    marks = (
+        f'<i style="left:{100 * low:.1f}%;width:{100 * (high - low):.1f}%"></i><b style="left:{100 * share:.1f}%"></b>'
+    )
+    words = f"{percent(share)} % (n = {each.n}; {percent(low)} to {percent(high)} %)"
+    return f'{words}<span class="bar">{marks}</span>'
 
 
 def _dialogue(dialogue: Dialogue) -> str:
@@ -186,11 +186,12 @@ def _turn(turn: TurnReport) -> str:
     reasoning = f"<details><summary>Reasoning</summary>{_block(turn.reasoning)}</details>" if turn.reasoning else ""
     text = _block(turn.text) if turn.text else ""
     calls = "".join(_call(call, "") for call in turn.calls)
+    calls += f"<p>+{turn.more_calls} more</p>" if turn.more_calls else ""
     return f'{_chip(turn.turn_class)}<p class="facts">{_text("; ".join(facts))}</p>{reasoning}{text}{calls}'
 
 
 def _call(call: CallReport, note: str) -> str:
-    issues = "".join(f"<li>{_text(issue)}</li>" for issue in call.issues)
+    issues = "".join(f"<li>{_text(issue)}</li>" for issue in (*call.issues, *call.doubts))
     note = f'<p class="facts">{note}</p>' if note else ""
     return f"{note}<pre>{_text(call.name)}\n{_text(call.arguments)}</pre><ul>{issues}</ul>"
 

@@ -1,46 +1,44 @@
-"""Whether a text spells out a call, where nobody executes it: as JSON, as code, as tags, or in words (A2)."""
+"""Whether a text spells out the call of a case, where nobody executes it: as JSON, as code, as tags, or in words (A2).
+
+JSON and code are told as everywhere (``agent.prose``). Beside them stands what only a check can tell, since it knows
+which call is due: tags without their envelope, the arguments alone, and the announcement of a call in words. What says
+that it does not, cannot or did not, is none: a refusal names the tool, too.
+"""
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Iterator
 from typing import Any, Final
 
-import msgspec
-
+from streamparse.agent.prose import LOOKED_AT, SIGNS, Spelled, objects, spelled
 from streamparse.agent.recovery.case import NOTHING, RecoveryCase, value_at
 from streamparse.decoding.native import NativeDecoder
-from streamparse.events import Deviated, DeviationCode, Event, ToolCallFinished
+from streamparse.events import Deviated, Event, ToolCallFinished
 from streamparse.tools.definition import as_tools
 from streamparse.tools.wording import shown
 
-_LOOKED_AT: Final = 20_000
-"""Characters of a text that are searched: a call in prose is short."""
-
-_TRIES: Final = 50
-"""Braces at which JSON is tried."""
-
-_ARGUMENT = re.compile(r"""(\w+)\s*[=:]\s*("(?:[^"\\]|\\.)*"|'[^']*'|[^,()\s]+)""")
-_ARGUMENTS: Final = ("arguments", "parameters", "input", "args")
-_SIGNS: Final = (DeviationCode.FOREIGN_FORMAT, DeviationCode.BARE_INVOKE)
-
-
-class Spelled(msgspec.Struct, frozen=True):
-    """A call in a text: the tool, and the arguments where they can be read."""
-
-    name: str
-    arguments: dict[str, Any] | None = None
+_FENCE: Final = re.compile(r"```\w*\s*\n(.*?)```", re.DOTALL)
+_SENTENCE: Final = re.compile(r"(?<=[.!?])\s+|\n+")
+_INTENT: Final = re.compile(
+    r"\b(?:i will|i shall|i am going to|i['\u2019](?:ll|m going to)|let (?:me|us)|calling|i (?:now )?call)\b",
+    re.IGNORECASE,
+)
+_DENIAL: Final = re.compile(
+    r"\b(?:not|no|never|cannot|without|instead|unable|failed|rejected)\b|n['\u2019]t\b", re.IGNORECASE
+)
 
 
-def spelled_call(case: RecoveryCase, text: str, events: list[Event]) -> Spelled | None:
-    """The call that the text spells out; None if it does not."""
-    text = text[:_LOOKED_AT]
-    for found in (*_tagged(case, text), *_json(case, text), *_code(case, text)):
-        return found
-    if any(isinstance(event, Deviated) and event.deviation.code in _SIGNS for event in events):
-        return Spelled(case.tool)
-    return Spelled(case.tool) if _in_words(case, text) else None
+def spelled_calls(case: RecoveryCase, text: str, events: list[Event]) -> list[Spelled]:
+    """The calls that the text spells out, in their order; the last one is what the model came to."""
+    text = text[-LOOKED_AT:]
+    names = as_tools(case.tools)
+    found = [*_tagged(case, text), *spelled(text, names), *_bare(case, text)]
+    if found:
+        return sorted(found, key=lambda each: each.at)
+    if any(isinstance(event, Deviated) and event.deviation.code in SIGNS for event in events):
+        return [Spelled(case.tool)]
+    return [Spelled(case.tool, form="words")] if _announced(case, text) else []
 
 
 def names_wrong_value(case: RecoveryCase, text: str, rejected: dict[str, Any]) -> bool:
@@ -51,57 +49,36 @@ def names_wrong_value(case: RecoveryCase, text: str, rejected: dict[str, Any]) -
 
 
 def _tagged(case: RecoveryCase, text: str) -> Iterator[Spelled]:
+    """Calls in M2's own tags, with or without their envelope."""
+    places = [match.start() for match in re.finditer("<invoke", text)]
     decoder = NativeDecoder(tools=case.tools, bare_invoke="call")
     for event in decoder.feed(text) + decoder.close("stop"):
         if isinstance(event, ToolCallFinished):
-            yield Spelled(event.call.name, event.call.arguments)
+            at = places[event.index] if event.index < len(places) else len(text)
+            yield Spelled(event.call.name, event.call.arguments, "tags", at)
 
 
-def _json(case: RecoveryCase, text: str) -> Iterator[Spelled]:
-    at, reader = text.find("{"), json.JSONDecoder()
-    for _ in range(_TRIES):
-        if at < 0:
-            return
-        try:
-            value, end = reader.raw_decode(text, at)
-        except (ValueError, RecursionError):
-            at = text.find("{", at + 1)
-            continue
-        if (found := _as_call(case, value)) is not None:
-            yield found
-        at = text.find("{", end)
+def _bare(case: RecoveryCase, text: str) -> Iterator[Spelled]:
+    """The arguments alone, where the text, or a fence in it, is nothing but their object."""
+    fields = _fields(case)
+    whole = [(0, text), *((match.start(1), match[1]) for match in _FENCE.finditer(text))]
+    for at, part in whole:
+        stripped = part.strip()
+        if stripped.startswith("{") and stripped.endswith("}"):
+            found = list(objects(stripped))
+            if len(found) == 1 and found[0][0] == 0 and found[0][1].keys() & fields:
+                yield Spelled(case.tool, found[0][1], "JSON", at)
 
 
-def _as_call(case: RecoveryCase, value: dict[str, Any]) -> Spelled | None:
-    inner = value.get("function", value)
-    name = inner.get("name") if isinstance(inner, dict) else None
-    if isinstance(name, str):
-        arguments = next((inner[key] for key in _ARGUMENTS if key in inner), None)
-        if isinstance(arguments, dict):
-            return Spelled(name, arguments)
-    return Spelled(case.tool, value) if value.keys() & _fields(case) else None
-
-
-def _code(case: RecoveryCase, text: str) -> Iterator[Spelled]:
-    """``get_weather(location="Bern", unit="kelvin")``."""
-    for name in as_tools(case.tools):
-        for match in re.finditer(rf"(?<!\w){re.escape(name)}\s*\(([^()]{{0,2000}})\)", text):
-            arguments = {key: _value(word) for key, word in _ARGUMENT.findall(match[1])}
-            yield Spelled(name, arguments or None)
-
-
-def _value(word: str) -> Any:
-    if word.startswith("'"):
-        return word[1:-1]
-    try:
-        return json.loads(word)
-    except (ValueError, RecursionError):
-        return word
-
-
-def _in_words(case: RecoveryCase, text: str) -> bool:
-    """The name of the tool and one of its fields: a refusal names the tool alone, or neither."""
-    return _has(text, case.tool) and any(_has(text, field) for field in _fields(case))
+def _announced(case: RecoveryCase, text: str) -> bool:
+    """A sentence that says that the tool is being called, and names one of its fields."""
+    return any(
+        _INTENT.search(sentence) is not None
+        and _DENIAL.search(sentence) is None
+        and _has(sentence, case.tool)
+        and any(_has(sentence, field) for field in _fields(case))
+        for sentence in _SENTENCE.split(text)
+    )
 
 
 def _fields(case: RecoveryCase) -> set[str]:

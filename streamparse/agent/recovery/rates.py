@@ -11,6 +11,13 @@ Z: Final = 1.959964
 """Standard deviations of a normal distribution within which 95 % lie."""
 
 
+INDEPENDENT: Final = (
+    "The intervals take each turn as an observation of its own. The turns of one dialogue depend on each other, so "
+    "that those of rates over turns are narrower than they should be."
+)
+"""What has to be known of the intervals."""
+
+
 class Rate(msgspec.Struct, frozen=True):
     """``count`` out of ``n``; ``of`` says in words what the ``n`` are. ``low`` and ``high`` bound the 95 % Wilson
     interval; for no observation at all it is everything from 0 to 1."""
@@ -27,8 +34,14 @@ class Rate(msgspec.Struct, frozen=True):
         """``7 of 9 dialogues: 78 % (95 % interval 45 to 94 %)``; without observations no percentage."""
         if not self.n:
             return f"0 of 0 {self.of}"
-        share = f"{100 * self.count / self.n:.0f} % (95 % interval {100 * self.low:.0f} to {100 * self.high:.0f} %)"
+        share = f"{percent(self.count / self.n)} % (95 % interval {percent(self.low)} to {percent(self.high)} %)"
         return f"{self.count} of {self.n} {self.of}: {share}"
+
+
+def percent(share: float) -> str:
+    """A share in percent, rounded; what is nearly nothing or nearly all does not become so by that."""
+    exact = 100 * share
+    return f"{exact:.1f}" if 0 < exact < 1 or 99 < exact < 100 else f"{exact:.0f}"
 
 
 def rate(name: str, count: int, n: int, of: str) -> Rate:

@@ -50,7 +50,8 @@ class Misread(msgspec.Struct, frozen=True):
 
 
 class CallReport(msgspec.Struct, frozen=True):
-    """One call of a turn. ``issues`` are lines about what is wrong, ``observation`` is what went back for it."""
+    """One call of a turn. ``issues`` are lines about what is wrong, ``observation`` is what went back for it.
+    ``doubts`` say why a call that fits would not be executed unasked, were it a write (B15)."""
 
     id: str
     name: str
@@ -61,6 +62,7 @@ class CallReport(msgspec.Struct, frozen=True):
     corrected: bool | None = None
     level: Level | None = None
     issues: tuple[str, ...] = ()
+    doubts: tuple[str, ...] = ()
     observation: str = ""
 
 
@@ -71,6 +73,7 @@ class TurnReport(msgspec.Struct, frozen=True, kw_only=True):
     where the one before it left nothing to judge. ``repeats``: it asks for what was rejected before, in whatever
     envelope (A2). ``pins_kept`` is None where no call of the tool could be read. ``cut``: the answer was not whole;
     ``mislabelled``: its finish reason and its calls do not agree. ``feedback`` is what the user side said to it.
+    ``more_calls`` counts calls beyond those that are listed.
     """
 
     number: int
@@ -89,6 +92,7 @@ class TurnReport(msgspec.Struct, frozen=True, kw_only=True):
     text: str = ""
     reasoning: str = ""
     calls: tuple[CallReport, ...] = ()
+    more_calls: int = 0
     misread: tuple[Misread, ...] = ()
     feedback: str = ""
 
@@ -158,7 +162,7 @@ def read_report(source: str | PathLike[str]) -> Report:
     path = FilePath(source)
     try:
         return msgspec.json.decode(path.read_bytes(), type=Report)
-    except (OSError, ValueError) as error:
+    except (OSError, ValueError, RecursionError) as error:
         reason = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
         raise UsageError(f"{path}: expected a recovery report: {reason}") from None
 

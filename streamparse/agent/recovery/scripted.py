@@ -13,7 +13,7 @@ import msgspec
 
 from streamparse.agent.models import Said, Script, ScriptedModel
 from streamparse.agent.recovery.case import NOTHING, RecoveryCase, drifted, is_fixed, value_at
-from streamparse.agent.recovery.mutation import replaced
+from streamparse.agent.recovery.mutation import replaced, without
 from streamparse.decoding.encode import render_answer
 from streamparse.errors import UsageError
 from streamparse.events import Path, ToolCall, json_text
@@ -36,15 +36,16 @@ Habit: TypeAlias = Callable[[RecoveryCase], list[Line]]
 """The turns of a model. When they are used up, the last one comes again and again."""
 
 
-def scripted_model(name: str, case: RecoveryCase, *, wire: Wire = Wire.CHAT) -> ScriptedModel:
-    """The model with this habit. ``wire``: both how it has to be asked, and how it answers.
+def scripted_model(name: str, case: RecoveryCase, *, wire: Wire = Wire.CHAT, limit: int | None = None) -> ScriptedModel:
+    """The model with this habit. ``wire``: both how it has to be asked, and how it answers. ``limit``: the one of the
+    check, if it is not the case's.
 
     Raises ``UsageError`` for an unknown name, and for a habit that the case leaves no room for.
     """
     if name not in SCRIPTS:
         raise UsageError(f"there is no scripted model {name!r}; use one of {', '.join(SCRIPTS)}")
     lines = SCRIPTS[name](case)
-    lines += lines[-1:] * (case.limit + 10)  # a check asks for at most its limit, and one
+    lines += lines[-1:] * ((limit or case.limit) + 1)  # a check asks for at most its limit, and one
     turns = [_said(line, wire, number) for number, line in enumerate(lines)]
     return ScriptedModel(turns, wire=wire)
 
@@ -114,8 +115,8 @@ def _new_error(case: RecoveryCase) -> Line:
     """The field is right, and another one is not."""
     judge = Judge(case.tools, extra=case.extra)
     for pin in case.pins:
-        for value in ([[1]], {"wrong": True}, -987654321, "x", None):
-            arguments = replaced(case.expected, pin, value)
+        values: list[Any] = [[[1]], {"wrong": True}, -987654321, "x", None]
+        for arguments in (without(case.expected, pin), *(replaced(case.expected, pin, value) for value in values)):
             issues = judge.check(ToolCall("", case.tool, arguments)).issues
             if issues and all(issue.path[: len(pin)] == pin for issue in issues):
                 return Line(call=(case.tool, arguments))
@@ -143,7 +144,7 @@ SCRIPTS: Final[Mapping[str, Habit]] = {
     "invents": lambda case: [Line(call=("do_what_i_mean", case.expected))],
     "other_tool": lambda case: [_other_tool(case)],
     "malformed": lambda case: [Line(call=(case.tool, '{"broken" 1}'))],
-    "cut": lambda case: [Line(call=(case.tool, json_text(case.expected)[:-3]), cut=True)],
+    "cut": lambda case: [Line(call=(case.tool, case.expected), cut=True)],
     "reasons": lambda case: [Line(reasoning="The unit is wrong, so I should think about it.")],
     "gives_up": lambda case: [Line(text="I am sorry, that does not seem to be possible.")],
     "ignores": lambda case: [_right(case), Line(text="Done.")],
@@ -155,7 +156,7 @@ SCRIPTS: Final[Mapping[str, Habit]] = {
 
 
 def _is_right(case: RecoveryCase, arguments: dict[str, Any]) -> bool:
-    return all(fix.accept == "expected" and is_fixed(case, fix, arguments) for fix in case.fixes)
+    return all(is_fixed(case, fix, arguments) for fix in case.fixes)
 
 
 def _placed(arguments: dict[str, Any], path: Path, value: Any) -> dict[str, Any] | None:

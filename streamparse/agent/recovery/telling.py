@@ -9,7 +9,7 @@ from typing import Any, Final, Literal
 from streamparse.agent.legal import plain
 from streamparse.agent.recovery.case import RecoveryCase
 from streamparse.agent.recovery.classes import ANSWERS, End, TurnClass
-from streamparse.agent.recovery.judging import Assessment
+from streamparse.agent.recovery.judging import Assessment, counting
 from streamparse.agent.recovery.report import CallReport, Dialogue, Misread, PreparedReport, TurnReport
 from streamparse.agent.turns import Proposal, Turn
 from streamparse.decoding.roster import BROKEN, LENGTH, PROMISES, judged
@@ -40,8 +40,7 @@ def turn_report(
     labelled: bool,
 ) -> TurnReport:
     """The report of one turn. ``labelled``: its finish reason can say that there are calls (of raw text it cannot)."""
-    # A call within the reasoning is provisional (N13): it counts where there is no other.
-    counted = [each for each in assessed if each.turn_class is not TurnClass.PROSE_CALL] or assessed
+    counted = counting(assessed)
     own = [each for each in counted if each.call.error is None and each.call.call.name == case.tool]
     names = {each.call.call.name for each in counted}
     sealed = [each for each in counted if each.call.error is None]
@@ -56,8 +55,8 @@ def turn_report(
         repeats=repeats,
         tool_kept=names == {case.tool},
         pins_kept=not any(each.drifted for each in own) if own else None,
-        cut=_is_cut(turn, turn_class),
-        mislabelled=labelled and bool(sealed) is not (turn.finish_reason in PROMISES),
+        cut=turn_class is TurnClass.UNFINISHED or is_cut(turn),
+        mislabelled=labelled and mislabelled(turn.finish_reason, begun=bool(counted or misread), sealed=bool(sealed)),
         finish_reason=None if turn.finish_reason is None else text_in(turn.finish_reason, 40),
         text=text_in(turn.text),
         reasoning=text_in(turn.reasoning),
@@ -65,14 +64,25 @@ def turn_report(
             call_report(each.call, each.verdict, each, observation)
             for each, observation in zip(assessed[:_CALLS], observations[:_CALLS], strict=True)
         ),
+        more_calls=max(len(assessed) - _CALLS, 0),
         misread=misread,
         feedback=feedback,
     )
 
 
-def _is_cut(turn: Turn, turn_class: TurnClass) -> bool:
+def is_cut(turn: Turn) -> bool:
+    """Whether the answer is not whole: cut by its length, or broken off."""
     broken = turn.finish_reason in (*BROKEN, None) and not turn.clean
-    return turn_class is TurnClass.UNFINISHED or judged(turn.finish_reason) == LENGTH or broken
+    return judged(turn.finish_reason) == LENGTH or broken
+
+
+def mislabelled(finish_reason: str | None, *, begun: bool, sealed: bool) -> bool:
+    """Whether a finish reason and the calls do not agree: it promises calls and there is none, not even a broken one;
+    or it says that the answer is whole, and nothing of the calls in it."""
+    reason = judged(finish_reason)
+    if reason in PROMISES:
+        return not begun
+    return sealed and reason not in (None, LENGTH, *BROKEN)
 
 
 def prepared_report(
@@ -100,6 +110,7 @@ def call_report(call: Proposal, verdict: Verdict, assessed: Assessment | None, o
         corrected=assessed.corrected if assessed is not None else None,
         level=assessed.level if assessed is not None and judged else verdict.level,
         issues=tuple(issue_words(issue) for issue in verdict.issues),
+        doubts=tuple(text_in(doubt, 200) for doubt in verdict.doubts),
         observation=observation,
     )
 

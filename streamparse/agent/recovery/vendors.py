@@ -20,6 +20,7 @@ from typing import Any, Literal
 import msgspec
 
 from streamparse.agent.recovery.rates import Rate, rate
+from streamparse.agent.recovery.telling import mislabelled
 from streamparse.decoding.chat import ChatDecoder
 from streamparse.decoding.roster import LENGTH, PROMISES, judged
 from streamparse.errors import ToolDefinitionError, UsageError
@@ -139,7 +140,7 @@ def outcome_of(row: Row) -> Outcome | None:
         due=promised or begun or row.expected_tool_call is True or (cut and bool(tools)),
         valid=_is_valid(ours, tools),
         cut=cut,
-        mislabelled=promised is not sealed and (promised or begun),
+        mislabelled=mislabelled(reason, begun=begun, sealed=sealed),
         said=row.tool_calls_valid,
     )
 
