@@ -313,6 +313,8 @@ def _run_recover(options: argparse.Namespace) -> int:
 
     if [options.model, options.metrics, options.verifier].count(None) != 2:
         raise UsageError("recover needs one of --model, --metrics and --verifier")
+    if options.model is None and (options.out or options.html):
+        raise UsageError("--out and --html are for the dialogues of a --model")
     if options.metrics is not None:
         recover.show_metrics(options.metrics, sys.stdout)
         return OK

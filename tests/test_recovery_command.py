@@ -243,6 +243,7 @@ def test_a_transport_that_fails_is_not_measured(tmp_path):
     [
         ((), "needs one of --model, --metrics and --verifier"),
         (("--model", "scripted:recovers", "--metrics", "."), "needs one of"),
+        (("--metrics", ".", "--html", "page.html"), "--out and --html are for the dialogues"),
         (("--model", "gpt"), "expected a URL, scripted:NAME or recorded:FILE"),
         (("--model", "scripted:nobody"), "there is no scripted model 'nobody'; use one of recovers, second_try"),
         (("--model", "recorded:"), "expected a recording for each turn"),

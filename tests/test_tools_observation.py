@@ -376,3 +376,10 @@ def test_messages_are_linked_by_the_call_id():
 
 def test_native_results_are_in_call_order_and_unescaped():
     assert native_results(["a < b", "c"]) == "<response>a < b</response>\n<response>c</response>"
+
+
+def test_a_hint_is_told_also_where_nothing_is_listed():
+    issue = Issue(IssueCode.PATTERN, ("unit",), "string", '"kelvin"', (), 0, "the user asked for celsius", Level.SCHEMA)
+    text = observation(Verdict("get_weather", Level.SCHEMA, (issue,)))
+    assert "the user asked for celsius" in text
+    assert len(text) <= SIZE

@@ -188,7 +188,7 @@ def _issue_line(issue: Issue, room: int) -> str:
     line = f"- {_fact(issue, room)}"
     hint = clip(issue.hint, _HINT)
     wanted = _allowed(issue, room - len(line) - (len(hint) + 2 if hint else 0))
-    if not wanted:  # the hint has to go
+    if issue.allowed and not wanted:  # the hint has to go
         wanted, hint = _allowed(issue, room - len(line)), ""
     return clip(f"{line}{wanted}{f'; {hint}' if hint else ''}", room)
 
