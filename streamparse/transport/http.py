@@ -103,8 +103,9 @@ class AnswerStream(Exchange):
     def __next__(self) -> Event:
         ready = self._ready
         while not ready:
-            attempt = self._running()
-            if attempt is None:
+            attempt = self._attempt
+            if attempt is None or attempt.over or self._closed:
+                self._running()  # raises where there is nothing to iterate over
                 self._drop()
                 raise StopIteration
             ready.extend(self._wait(attempt))
