@@ -69,7 +69,8 @@ class EventTooLargeError(TransportError):
 
 
 class StreamInterruptedError(TransportError):
-    """The stream ended inside an event, or its connection broke. The message quotes the start of what was cut."""
+    """The stream ended inside an event or inside a JSON body, or its connection broke. The message quotes the start of
+    what was cut."""
 
     retryable = True
 
