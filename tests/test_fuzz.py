@@ -6,7 +6,7 @@ import json
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from streamparse import (
@@ -113,9 +113,13 @@ def units(events: list[Any]) -> list[Any]:
 
 @given(st.data(), documents(M2, min_calls=1, end_of_turn=False), documents(M2, min_calls=1, start="text"))
 def test_two_answers_in_one_say_what_each_says(data, first, second):
-    """A well-formed answer behind another changes neither (the calls of both, with the first one's tools)."""
+    """A well-formed answer behind another changes neither (the calls of both, with the first one's tools).
+
+    Without its tools an answer may be none: a tag inside a JSON string is a tag then (T5), and its value stays open."""
     tools = data.draw(st.sampled_from([None, first.tools, SOUP_TOOLS]))
-    alone = [said_by(part.decode(tools=tools)) for part in (first, second)]
+    events = [part.decode(tools=tools) for part in (first, second)]
+    assume(events[0][-1].clean)
+    alone = [said_by(each) for each in events]
     text = f"{first.text}\n\n\n{second.text}"
     decoder = NativeDecoder("minimax_m2", tools=tools, start=first.start)
     both = said_by(decoder.feed(text) + decoder.close("stop"))
