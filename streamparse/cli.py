@@ -12,10 +12,10 @@ import os
 import sys
 from collections.abc import Sequence
 from contextlib import suppress
-from importlib import metadata
 from typing import TYPE_CHECKING, Any, TextIO
 
 from streamparse.errors import StreamparseError, UsageError
+from streamparse.version import installed_version
 
 if TYPE_CHECKING:
     from streamparse.commands.cutting import Cut
@@ -58,7 +58,9 @@ def _silence(stream: TextIO) -> None:
 
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="streamparse", description="Decode the tool calls of a language model.")
-    parser.add_argument("--version", action="version", version=f"streamparse {_version()}")
+    parser.add_argument(
+        "--version", action="version", version=f"streamparse {installed_version() or '(not installed)'}"
+    )
     commands = parser.add_subparsers(required=True, metavar="COMMAND")
     _add_decode(commands.add_parser("decode", help="decode an answer, from a file or as it arrives"))
     _add_grammar(commands.add_parser("grammar", help="print the state table of a dialect"))
@@ -71,13 +73,6 @@ def _parser() -> argparse.ArgumentParser:
     _add_recover(commands.add_parser("recover", help="does a model fix an argument that was rejected?"))
     _add_agent(commands.add_parser("agent", help="work on a task with the coding tools"))
     return parser
-
-
-def _version() -> str:
-    try:
-        return metadata.version("streamparse-toolcalls")
-    except metadata.PackageNotFoundError:
-        return "(not installed)"
 
 
 def _add_decode(parser: argparse.ArgumentParser) -> None:

@@ -28,11 +28,12 @@ from streamparse.agent.models import HttpModel
 from streamparse.commands.agent_view import AgentView
 from streamparse.commands.lines import Lines
 from streamparse.commands.previews import preview
-from streamparse.commands.record import request_headers, secrets_of
+from streamparse.commands.record import request_headers
 from streamparse.commands.sinks import default_format, live_view, text_log
 from streamparse.errors import UsageError
 from streamparse.events import ToolCall
 from streamparse.transport.recorder import Redaction
+from streamparse.transport.redaction import secrets_of
 from streamparse.transport.wires import Wire, as_wire, wire_of_url
 
 SYSTEM: Final = """\

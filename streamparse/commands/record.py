@@ -21,7 +21,7 @@ from streamparse.errors import ConnectError, UsageError
 from streamparse.transport.body import Body
 from streamparse.transport.recorder import REPLACEMENT, Recorder
 from streamparse.transport.recording import Header
-from streamparse.transport.redaction import secrets_of as secrets_of
+from streamparse.transport.redaction import secrets_of
 from streamparse.transport.replay import body_of
 from streamparse.transport.wires import Wire, wire_of_url
 

@@ -24,12 +24,13 @@ from streamparse.agent.recovery.report import Conditions, Dialogue, Report, Unme
 from streamparse.agent.recovery.scripted import scripted_model
 from streamparse.agent.recovery.store import bundled, read_pack, stock_case
 from streamparse.agent.recovery.vendors import accuracy, read_results
-from streamparse.commands.record import request_headers, secrets_of
+from streamparse.commands.record import request_headers
 from streamparse.commands.sinks import encode_as
 from streamparse.commands.wording import counted, one_line
 from streamparse.errors import StreamInterruptedError, UsageError
 from streamparse.events import json_text
 from streamparse.transport.recorder import Redaction
+from streamparse.transport.redaction import secrets_of
 from streamparse.transport.wires import Wire, as_wire, wire_of_url
 
 BUNDLED = "bundled"

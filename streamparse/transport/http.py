@@ -103,9 +103,8 @@ class AnswerStream(Exchange):
     def __next__(self) -> Event:
         ready = self._ready
         while not ready:
-            attempt = self._attempt
-            if attempt is None or attempt.over or self._closed:
-                self._running()  # raises where there is nothing to iterate over
+            attempt = self._running()
+            if attempt is None:
                 self._drop()
                 raise StopIteration
             ready.extend(self._wait(attempt))

@@ -94,13 +94,6 @@ _HEADER = msgspec.json.Decoder(Header)
 _PIECE = msgspec.json.Decoder(Piece)
 
 
-def is_recording(beginning: str) -> bool | None:
-    """Whether text that begins like this is a recording; None while it is too short to tell."""
-    if beginning.startswith(MAGIC):
-        return True
-    return None if MAGIC.startswith(beginning) else False
-
-
 class RecordingReader:
     """Reads a recording that comes in pieces of any size. ``feed`` and ``close`` return the recorded pieces.
 

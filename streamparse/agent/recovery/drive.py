@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from importlib import metadata
 from typing import Any, TypeAlias
 
 import anyio
@@ -17,6 +16,7 @@ from streamparse.agent.recovery.telling import text_in
 from streamparse.agent.recovery.using import Predicate
 from streamparse.errors import TransportError
 from streamparse.events import Event
+from streamparse.version import installed_version
 
 MakeModel: TypeAlias = Callable[[RecoveryCase], Model]
 """The model for one dialogue: a script or a recording holds one; a live model may be the same for all."""
@@ -102,7 +102,4 @@ def report_of(conditions: Conditions, dialogues: Iterable[Dialogue], unmeasured:
 
 def library_version() -> str:
     """The version of this library, for the conditions."""
-    try:
-        return metadata.version("streamparse-toolcalls")
-    except metadata.PackageNotFoundError:
-        return "unknown"
+    return installed_version() or "unknown"
