@@ -227,7 +227,8 @@ class NativeDecoder:
         if self._fast is not _NO_FAST_PATH or self._json is not None:
             self._leave_fast_path()
         self._prose = None
-        events = self._report.begin()
+        events: list[Event] = []
+        self._report.events = events  # as ``begin``, without a call for every chunk
         scanner = self._scanner
         if scanner.plain and scanner.plan.is_plain(chunk):
             scanner.offset = scanner.position
